@@ -1,6 +1,6 @@
-"""Makes Spark find the format `omnigraph` by itself: it looks for packages whose names begin with `pyspark_`.
+"""Lets Spark discover the format `omnigraph`: it looks for packages whose names begin with `pyspark_`.
 
-A Spark that is too old for the format must still find those of others: nothing is offered there.
+A Spark too old for the format must still discover other formats: nothing is registered there.
 """
 
 from contextlib import suppress

@@ -359,7 +359,7 @@ def test_over_stdio_to_a_server(at: tuple[str, dict[str, Graph]]) -> None:
 def test_what_is_not_there_is_an_error_of_the_protocol(at: tuple[str, dict[str, Graph]]) -> None:
     async def work() -> None:
         async with client(at[0] + ALPHA) as made:
-            with pytest.raises(MCPError, match="no such tool"):
+            with pytest.raises(MCPError, match="unknown tool"):
                 await made.call_tool("drop_everything", {})
             with pytest.raises(MCPError) as missing:
                 await made.read_resource("file:///etc/passwd")

@@ -11,7 +11,7 @@ TOO_SLOW = "failed to connect back"
 
 
 def patiently(work: Callable[[], T]) -> T:
-    """What the work gives; started again where Spark gave up on a process that was starting."""
+    """What the work gives; started again where Spark failed in a process that was starting."""
     for _ in range(ATTEMPTS_MAX - 1):
         try:
             return work()

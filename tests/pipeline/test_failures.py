@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from omnigraph.pipeline.failures import READS_MAX, SparkFailed, asked_of_spark
+from omnigraph.pipeline.failures import READS_MAX, SparkFailed, repeated_read
 
 
 class Read:
@@ -26,14 +26,14 @@ class Read:
 
 def test_a_read_is_made_again_when_rows_it_kept_are_gone(spark: Any) -> None:
     read = Read(spark, losses=READS_MAX - 1)
-    assert asked_of_spark(read) == 10
+    assert repeated_read(read) == 10
     assert read.times == READS_MAX
 
 
 def test_a_read_is_not_made_again_for_ever(spark: Any) -> None:
     read = Read(spark, losses=READS_MAX)
     with pytest.raises(SparkFailed):
-        asked_of_spark(read)
+        repeated_read(read)
     assert read.times == READS_MAX
 
 
@@ -46,5 +46,5 @@ def test_another_failure_is_told_at_once(spark: Any) -> None:
         return spark.sql("SELECT raise_error('on purpose')").collect()
 
     with pytest.raises(SparkFailed, match="on purpose"):
-        asked_of_spark(read)
+        repeated_read(read)
     assert times == 1

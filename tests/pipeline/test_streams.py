@@ -118,7 +118,7 @@ def test_a_new_stream_never_passes_for_an_old_one(spark: Any, tmp_path: Path) ->
 def test_without_a_stream_a_batch_has_no_name(spark: Any, tmp_path: Path) -> None:
     graph = new_graph(tmp_path, 0)
     frame = spark.createDataFrame([("a", "b")], COLUMNS)
-    with pytest.raises(OptionInvalid, match="which stream"):
+    with pytest.raises(OptionInvalid, match="the stream"):
         each_batch(graph, "K")(frame, 0)
     named = each_batch(graph, "K", stream="mine")
     named(frame, 0)

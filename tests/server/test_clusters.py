@@ -177,7 +177,7 @@ def test_what_a_server_does_not_take(tmp_path: Path) -> None:
         outside = {"cluster.yaml": here % ", uri: /tmp/x", "a.pg": "node A { n: String @key }"}
         assert plan(outside) == (
             400,
-            "graph.a lies elsewhere; a server takes graphs of its own alone",
+            "graph.a is stored elsewhere; a server accepts only its own graphs",
         )
         status, why = plan({"cluster.yaml": here % "", "../a.pg": "node A { n: String @key }"})
         assert (status, "not a path" in why) == (400, True)

@@ -127,7 +127,10 @@ def test_a_server_file_names_providers_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("provider", "message"),
-    [({"kind": "oracle"}, "kind is one of"), ({"kind": "openai", "api_key": "sk-1"}, "secrets")],
+    [
+        ({"kind": "oracle"}, "kind must be one of"),
+        ({"kind": "openai", "api_key": "sk-1"}, "secrets"),
+    ],
 )
 def test_a_server_file_with_a_useless_provider_is_refused(
     provider: dict[str, str], message: str, tmp_path: Path

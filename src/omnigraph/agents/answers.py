@@ -1,7 +1,7 @@
-"""The one shape of answers to agents: counts first, few rows, a next step; text from data is in `data` alone.
+"""The format of answers to agents: counts first, few rows, a next step; text from data is in `data` alone.
 
-Whatever stands outside `data` is made of constants of this program, so that a sentence somebody stored in a graph, or
-put into a name, never stands where an agent looks for instructions.
+Everything outside `data` consists of constants of this program, so that a sentence stored in a graph, or put into a
+name, never appears where an agent looks for instructions.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from omnigraph.values.spelling import to_json
 
 log = logging.getLogger("omnigraph.agents")
 
-ROWS = 20  # of one answer, unless more are asked for
+ROWS = 20  # of one answer, unless more are requested
 ROWS_MAX = 200
-TEXT_CHARACTERS_MAX = 400  # of one value, unless it is asked for in full
+TEXT_CHARACTERS_MAX = 400  # of one value, unless it is requested in full
 LIST_ITEMS_MAX = 20
 ANSWER_CHARACTERS_MAX = 40_000  # of the rows of one answer
 CURSOR_CHARACTERS_MAX = 400
 LEVELS_MAX = 24
 
 NEXT_OF_KIND = {
-    Kind.INVALID: "Fix the arguments and call again. `describe` shows the types, `explain_error` tells about the "
+    Kind.INVALID: "Fix the arguments and call again. `describe` shows the types, `explain_error` explains the "
     "code, and the resource omnigraph://language shows how queries are written.",
-    Kind.NOT_FOUND: "Look what there is: `describe` shows types and branches, `search` and `find_entity` rows.",
+    Kind.NOT_FOUND: "Look up what exists: `describe` shows types and branches, `search` and `find_entity` rows.",
     Kind.CONFLICT: "Read the current state again, then repeat the call.",
     Kind.DENIED: "Do not try to work around it. Tell the person you work for what was refused, or work on a branch.",
-    Kind.LIMIT: "Ask for less: fewer rows, fewer hops, a `limit` in the query, or a smaller load.",
-    Kind.UNAVAILABLE: "Nothing happened. Wait a moment and repeat the call.",
+    Kind.LIMIT: "Request less: fewer rows, fewer hops, a `limit` in the query, or a smaller load.",
+    Kind.UNAVAILABLE: "Nothing was changed. Wait a moment and repeat the call.",
     Kind.UNKNOWN_OUTCOME: "It may have happened. Look at the branch before you repeat the call.",
     Kind.CORRUPT: "Stop, and tell the person you work for: stored data is damaged.",
     Kind.INTERNAL: "Stop, and tell the person you work for: this is a fault of the server.",
 }
 NEXT_OF_CODE = {
-    "branch_not_found": "Make the branch with `start_branch`, or choose one that `describe` lists.",
-    "branch_exists": "Write to the branch that exists, or choose another name.",
-    "agent_branch_required": "Leave out `branch`: changes then go to a branch of your own, which a person can merge.",
+    "branch_not_found": "Create the branch with `start_branch`, or choose one that `describe` lists.",
+    "branch_exists": "Write to the existing branch, or choose another name.",
+    "agent_branch_required": "Omit `branch`: changes then go to your own branch, which a person can merge.",
     "cursor_invalid": "Repeat the call without `cursor` to start from the first page.",
     "tool_arguments_invalid": "Fix the arguments by the schema of the tool and call again.",
-    "merge_conflicts": "Show the conflicts to the person you work for, or change your branch so that they are gone.",
+    "merge_conflicts": "Show the conflicts to the person you work for, or change your branch to resolve them.",
 }
 
 
@@ -59,7 +59,7 @@ class ArgumentsInvalid(OmnigraphError):
 
 
 class CursorInvalid(OmnigraphError):
-    """This is not a cursor that an earlier answer gave."""
+    """The cursor is not from an earlier answer."""
 
     code, kind = "cursor_invalid", Kind.INVALID
     default_help = "Use `cursor` as it stands in `data.next_cursor`, with the same arguments."
@@ -67,17 +67,17 @@ class CursorInvalid(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool answers with; `data` holds everything that comes from the graph or from people."""
+    """The answer of a tool; `data` holds everything that comes from the graph or from people."""
 
     data: Mapping[str, Any]
     next: str = ""  # what to do now: a constant
     is_error: bool = False
     error: Mapping[str, str] | None = None  # code, title, help: constants
-    commit: str | None = None  # that was written, for the log of a server
+    commit: str | None = None  # written by the call, for the log of a server
 
     @classmethod
     def shortened(cls, data: Mapping[str, Any], next: str = "") -> ToolAnswer:
-        """An answer whose long values are cut, and say so."""
+        """An answer with long values cut and marked."""
         return cls({name: shown(value) for name, value in data.items()}, next)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class ToolAnswer:
 
 
 def failure(error: OmnigraphError) -> ToolAnswer:
-    """An error as an answer: what it is by constants, and what it says about this call as data."""
+    """An error as an answer: its kind as constants, its details as data."""
     code = str(error.code)
     known = CODES.get(code, CODES["internal"])  # a server may be newer than we are
     about: dict[str, Any] = {"retryable": error.retryable}
@@ -104,7 +104,7 @@ def failure(error: OmnigraphError) -> ToolAnswer:
 
 
 def unexpected(error: Exception) -> ToolAnswer:
-    """A fault of ours: the log has it, the agent only hears that there was one."""
+    """An internal error: the details go to the log only."""
     log.error("a tool failed", exc_info=error)
     return failure(OmnigraphError("internal error"))
 
@@ -120,7 +120,7 @@ def _details(error: OmnigraphError) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """Which rows of a result to show, of which commit."""
+    """A page of rows of a result at a commit."""
 
     limit: int = ROWS
     skip: int = 0
@@ -128,7 +128,7 @@ class RowPage:
 
     @classmethod
     def of(cls, limit: int, cursor: str | None) -> RowPage:
-        """The page a cursor stands for; without one, the first."""
+        """The page of a cursor; without one, the first."""
         if cursor is None:
             return cls(limit)
         try:
@@ -141,7 +141,7 @@ class RowPage:
         return cls(limit, skip, at)
 
     def after(self, count: int, commit: str) -> str:
-        """The cursor of the page that follows so many rows of this one."""
+        """The cursor of the page after `count` rows of this one."""
         raw = msgspec.json.encode((self.skip + count, commit))
         return base64.urlsafe_b64encode(raw).decode()
 
@@ -173,7 +173,7 @@ def paged(
 
 
 def shown(value: Any, level: int = 0) -> Any:
-    """A value as JSON, short enough to be read; what was left out is named by its size."""
+    """A value as short JSON; omitted parts are replaced by their size."""
     if isinstance(value, str):
         if len(value) <= TEXT_CHARACTERS_MAX:
             return value

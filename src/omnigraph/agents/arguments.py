@@ -46,36 +46,38 @@ QueryText = Annotated[
     Meta(
         min_length=1,
         max_length=TEXT_CHARACTERS_MAX,
-        description="Text in the language of omnigraph://language.",
+        description="Query text; omnigraph://language describes the language.",
     ),
 ]
 TypeNames = Annotated[Few | None, Meta(description="Only these types.")]
 Target = Annotated[
     Name | None,
     Meta(
-        description="The branch to change. Leave it out: then it is a branch of your own, made from main when needed.",
+        description="The branch to change. By default it is your own branch, created from main when needed.",
     ),
 ]
-Message = Annotated[Said | None, Meta(description="What the change is for, as a commit message.")]
+Message = Annotated[
+    Said | None, Meta(description="The purpose of the change, as a commit message.")
+]
 Person = Annotated[Line | None, Meta(description="The person you work for, named in the commit.")]
 Conversation = Annotated[
     Line | None, Meta(description="An id of this conversation, named in the commit.")
 ]
-DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
+DryRun = Annotated[bool, Meta(description="Only report what would happen.")]
 
 
 class ToolArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a tool takes; nothing else is accepted."""
+    """The arguments of a tool; unknown ones are refused."""
 
 
 class DescribeArguments(ToolArguments, frozen=True, kw_only=True):
     branch: Branch = "main"
     at: At = None
-    type: Annotated[Name | None, Meta(description="One type, with all that is known of it.")] = None
+    type: Annotated[Name | None, Meta(description="One type, in full.")] = None
 
 
 class SearchArguments(ToolArguments, frozen=True, kw_only=True):
-    text: Annotated[str, Meta(min_length=1, max_length=4000, description="What to look for.")]
+    text: Annotated[str, Meta(min_length=1, max_length=4000, description="The text to search for.")]
     types: TypeNames = None
     branch: Branch = "main"
     at: At = None
@@ -89,7 +91,7 @@ class FindEntityArguments(ToolArguments, frozen=True, kw_only=True):
     type: Annotated[Name, Meta(description="A node type.")]
     id: Annotated[Id | None, Meta(description="Its id.")] = None
     where: Annotated[
-        dict[str, Any] | None, Meta(description="Values of properties that have to be equal.")
+        dict[str, Any] | None, Meta(description="Properties and the values they must equal.")
     ] = None
     branch: Branch = "main"
     at: At = None
@@ -102,7 +104,8 @@ class NeighboursArguments(ToolArguments, frozen=True, kw_only=True):
     id: Annotated[str, Meta(max_length=4000, description="The id of the node.")]
     edges: Annotated[Few | None, Meta(description="Only these types of edges.")] = None
     direction: Annotated[
-        Literal["out", "in", "both"], Meta(description="Of the edges, seen from the node.")
+        Literal["out", "in", "both"],
+        Meta(description="The direction of the edges, seen from the node."),
     ] = "both"
     branch: Branch = "main"
     at: At = None
@@ -123,7 +126,7 @@ class PathArguments(ToolArguments, frozen=True, kw_only=True):
 class RunQueryArguments(ToolArguments, frozen=True, kw_only=True):
     query: QueryText
     params: Params = None
-    name: Annotated[Name | None, Meta(description="Which query, where the text has several.")] = (
+    name: Annotated[Name | None, Meta(description="The query to run, if the text has several.")] = (
         None
     )
     branch: Branch = "main"
@@ -147,14 +150,14 @@ class ExplainErrorArguments(ToolArguments, frozen=True, kw_only=True):
 
 class DiffArguments(ToolArguments, frozen=True, kw_only=True):
     branch: Annotated[Name | None, Meta(description="Your own branch unless given.")] = None
-    against: Annotated[Name, Meta(description="What to compare it with.")] = "main"
+    against: Annotated[Name, Meta(description="The branch or commit to compare with.")] = "main"
     types: TypeNames = None
     limit: Rows = ROWS
     cursor: Cursor = None
 
 
 class StartBranchArguments(ToolArguments, frozen=True, kw_only=True):
-    name: Annotated[Name | None, Meta(description="A name of your own choice.")] = None
+    name: Annotated[Name | None, Meta(description="A name of your choice.")] = None
     from_: Annotated[Name, Meta(description="A branch, commit or tag.")] = msgspec.field(
         default="main", name="from"
     )
@@ -182,9 +185,7 @@ class LoadRecordsArguments(ToolArguments, frozen=True, kw_only=True):
     ]
     mode: Annotated[
         Literal["merge", "append"],
-        Meta(
-            description="merge changes rows whose id is known; append wants all of them to be new."
-        ),
+        Meta(description="merge updates rows with known ids; append requires all rows to be new."),
     ] = "merge"
     branch: Target = None
     message: Message = None
@@ -209,26 +210,26 @@ class RunChecksArguments(ToolArguments, frozen=True, kw_only=True):
     branch: Annotated[Name | None, Meta(description="Your own branch unless given.")] = None
     before: Annotated[
         Name | None,
-        Meta(description="What checks that compare look at; the commit before, unless given."),
+        Meta(description="The state that comparing checks use; the commit before, unless given."),
     ] = None
-    only: Annotated[Few | None, Meta(description="Only the checks of these names.")] = None
+    only: Annotated[Few | None, Meta(description="Only the checks with these names.")] = None
 
 
 class ProposeArguments(ToolArguments, frozen=True, kw_only=True):
-    title: Annotated[
-        str, Meta(min_length=1, max_length=200, description="What it brings, in a line.")
-    ]
-    text: Annotated[Said | None, Meta(description="Why, and what to look at.")] = None
+    title: Annotated[str, Meta(min_length=1, max_length=200, description="One-line summary.")]
+    text: Annotated[Said | None, Meta(description="The reason, and what to review.")] = None
     branch: Annotated[Name | None, Meta(description="Your own branch unless given.")] = None
     into: Annotated[Name, Meta(description="The branch that would be changed.")] = "main"
-    reviewers: Annotated[Few | None, Meta(description="Who should look at it.")] = None
+    reviewers: Annotated[Few | None, Meta(description="Requested reviewers.")] = None
     person: Person = None
     conversation: Conversation = None
 
 
 class CommentArguments(ToolArguments, frozen=True, kw_only=True):
     number: Annotated[ProposalNumber, Meta(description="The proposal.")]
-    text: Annotated[str, Meta(min_length=1, max_length=4000, description="What to say.")]
+    text: Annotated[
+        str, Meta(min_length=1, max_length=4000, description="The text of the comment.")
+    ]
     type: Annotated[Name | None, Meta(description="A type it changes.")] = None
     id: Annotated[Id | None, Meta(description="A row of the type.")] = None
     property: Annotated[Name | None, Meta(description="A cell of the row.")] = None

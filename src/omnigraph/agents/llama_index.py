@@ -97,7 +97,7 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
     def get(
         self, properties: dict[str, Any] | None = None, ids: list[str] | None = None
     ) -> list[LabelledNode]:
-        """Nodes with one of these ids, of whatever type, and with some of these values."""
+        """Nodes of any type with one of these ids, and with these values."""
         return [_node(found, self._rest) for found in self._found(properties, ids)]
 
     def _found(
@@ -227,7 +227,7 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         query: VectorStoreQuery,
         **kwargs: Any,  # noqa: ARG002
     ) -> tuple[list[LabelledNode], list[float]]:
-        """The nodes whose vectors are nearest, and how well they fit."""
+        """The nodes with the nearest vectors, and their scores."""
         retriever = Retriever(self._graph, self._branch, limit=query.similarity_top_k)
         found = retriever.retrieve(query.query_str or "", vector=query.query_embedding)
         nodes = [
@@ -239,7 +239,7 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
-        """Insert nodes, or change those whose ids are known, as one commit."""
+        """Insert nodes, or update those with known ids, as one commit."""
         catalog, records = self._catalog, dict[str, list[dict[str, Any]]]()
         for node in nodes:
             kind = self._type(catalog, node.label)
@@ -247,13 +247,13 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         self._load(records)
 
     def upsert_relations(self, relations: list[Relation]) -> None:
-        """Insert edges as one commit; an edge type with a key changes those it knows."""
+        """Insert edges as one commit; those of an edge type with a key are updated if known."""
         catalog, records = self._catalog, dict[str, list[dict[str, Any]]]()
         for relation in relations:
             edge = catalog.edge(self._labels.get(relation.label, relation.label))
             if edge is None:
                 raise OptionInvalid(
-                    f"there is no edge type for the label {relation.label!r}",
+                    f"no edge type for the label {relation.label!r}",
                     help="Add it to the schema, or name one in `labels`.",
                 )
             row = {"from": relation.source_id, "to": relation.target_id}
@@ -265,7 +265,7 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
         kind = catalog.nodes.get(self._labels.get(label, label))
         if kind is None:
             raise OptionInvalid(
-                f"there is no node type for the label {label!r}",
+                f"no node type for the label {label!r}",
                 help="Add it to the schema, or name one in `labels`.",
             )
         return kind

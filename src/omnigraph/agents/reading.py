@@ -1,4 +1,4 @@
-"""Tools that look and change nothing."""
+"""Read-only tools."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from omnigraph.read import Result
 
 TYPES_SHOWN_MAX = 100
 BRANCHES_SHOWN_MAX = 50
-DIFF_ROWS_MAX = 10_000  # that are looked at for a page
+DIFF_ROWS_MAX = 10_000  # read for a page
 
 NO_ROWS = "Nothing was found. Look at the types with `describe`, or search with other words."
-MORE_PAGES = "There are more rows: call again with `cursor`, or ask for less with a condition."
+MORE_PAGES = "There are more rows: call again with `cursor`, or narrow it with a condition."
 ALL_SHOWN = ""
 
 
 class CodeMissing(OmnigraphError):
-    """No error has this code."""
+    """The error code is unknown."""
 
     code, kind = "error_code_unknown", Kind.NOT_FOUND
-    default_help = "Use `error.code` of an answer as it stands."
+    default_help = "Use `error.code` of an answer unchanged."
 
 
 def _state(box: Toolbox, branch: str, at: str | None) -> State:
@@ -53,22 +53,24 @@ def _state(box: Toolbox, branch: str, at: str | None) -> State:
     return State(box.graph, box.catalog(branch, at), branch, at, seconds)
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------
+# --- the graph -------------------------------------------------------------------------------------------------------
 
 
-def describe(box: Toolbox, asked: args.DescribeArguments) -> ToolAnswer:
+def describe(box: Toolbox, arguments: args.DescribeArguments) -> ToolAnswer:
     """The types of the graph with their properties and row counts, its branches and stored queries."""
-    catalog = box.catalog(asked.branch, asked.at)
-    counts, commit = _counts(box, asked)
+    catalog = box.catalog(arguments.branch, arguments.at)
+    counts, commit = _counts(box, arguments)
     kinds = list(catalog.entities())
-    if asked.type is not None:
-        kinds = [kind for kind in kinds if kind.name == asked.type]
+    if arguments.type is not None:
+        kinds = [kind for kind in kinds if kind.name == arguments.type]
         if not kinds:
-            raise TableNotFound(f"there is no type {asked.type!r}")
-    shown = [_type(kind, counts, full=asked.type is not None) for kind in kinds[:TYPES_SHOWN_MAX]]
-    data: dict[str, Any] = {"branch": asked.branch, "commit": commit, "type_count": len(kinds)}
+            raise TableNotFound(f"there is no type {arguments.type!r}")
+    shown = [
+        _type(kind, counts, full=arguments.type is not None) for kind in kinds[:TYPES_SHOWN_MAX]
+    ]
+    data: dict[str, Any] = {"branch": arguments.branch, "commit": commit, "type_count": len(kinds)}
     data["types"] = shown
-    if asked.type is None:
+    if arguments.type is None:
         data |= {"your_branch": box.provenance.branch, **_names(box)}
     if counts is None:
         data["rows_hidden"] = True  # a policy hides some types
@@ -92,11 +94,11 @@ def _names(box: Toolbox) -> dict[str, Any]:
 
 
 def _counts(
-    box: Toolbox, asked: args.DescribeArguments
+    box: Toolbox, arguments: args.DescribeArguments
 ) -> tuple[Mapping[str, int] | None, str | None]:
-    """Rows by type, where all types may be read."""
+    """Row counts by type, if all types may be read."""
     try:
-        now: Any = box.graph.snapshot(asked.branch, asked.at)
+        now: Any = box.graph.snapshot(arguments.branch, arguments.at)
     except PolicyDenied:
         return None, None
     if hasattr(now, "rows"):  # of a server
@@ -140,33 +142,33 @@ def _property(prop: Property, *, full: bool) -> Any:
 # --- finding ---------------------------------------------------------------------------------------------------------
 
 
-def search(box: Toolbox, asked: args.SearchArguments) -> ToolAnswer:
+def search(box: Toolbox, arguments: args.SearchArguments) -> ToolAnswer:
     """Nodes about a text, by words and by meaning, with some neighbours if wanted."""
     retriever = Retriever(
         box.graph,
-        asked.branch,
-        asked.types,
-        asked.limit,
-        asked.neighbours,
+        arguments.branch,
+        arguments.types,
+        arguments.limit,
+        arguments.neighbours,
         box.limits.query_seconds_max,
     )
-    found = retriever.retrieve(asked.text, at=asked.at)
+    found = retriever.retrieve(arguments.text, at=arguments.at)
     rows = [each.to_json() for each in found.found]
-    data = paged(rows, RowPage(asked.limit), found.commit or "")
+    data = paged(rows, RowPage(arguments.limit), found.commit or "")
     data.pop("next_cursor", None)
     if found.left_out:
         data["left_out"] = dict(found.left_out)
-    step = "Use `neighbours` or `find_entity` with a type and id to go on." if rows else NO_ROWS
+    step = "Use `neighbours` or `find_entity` with a type and id to continue." if rows else NO_ROWS
     return ToolAnswer(data, step)
 
 
-def find_entity(box: Toolbox, asked: args.FindEntityArguments) -> ToolAnswer:
+def find_entity(box: Toolbox, arguments: args.FindEntityArguments) -> ToolAnswer:
     """Nodes of a type by id, or by equal values of properties."""
-    page = RowPage.of(asked.limit, asked.cursor)
-    state = _state(box, asked.branch, page.at or asked.at)
-    kind = state.node_type(asked.type)
+    page = RowPage.of(arguments.limit, arguments.cursor)
+    state = _state(box, arguments.branch, page.at or arguments.at)
+    kind = state.node_type(arguments.type)
     conditions, declared, params = [], [], {}
-    for name, value in (asked.where or {}).items():
+    for name, value in (arguments.where or {}).items():
         prop = kind.properties.get(name)
         if prop is None:
             raise ArgumentsInvalid(f"{kind.name} has no property {name!r}")
@@ -176,38 +178,38 @@ def find_entity(box: Toolbox, asked: args.FindEntityArguments) -> ToolAnswer:
         if value is not None:
             declared.append(f"$v_{name}: {prop.type.scalar}")
             params[f"v_{name}"] = value
-    if asked.id is not None:
+    if arguments.id is not None:
         conditions.append("$x.id = $id")
         declared.append("$id: String")
-        params["id"] = asked.id
+        params["id"] = arguments.id
     text = (
         f"query q({', '.join(declared)}) {{ match {{ $x: {kind.name} {' '.join(conditions)} }} "
         f"return {{ {columns(kind, 'x')} }} order {{ id }} }}"
     )
-    result = _run(box, text, params, None, asked.branch, page.at or asked.at)
+    result = _run(box, text, params, None, arguments.branch, page.at or arguments.at)
     rows = [entity(kind.name, row) for row in _rows(result, page)]
     data = paged(rows, page, result.commit, total=len(result))
     return ToolAnswer(data, _next_step(data))
 
 
-def around(box: Toolbox, asked: args.NeighboursArguments) -> ToolAnswer:
-    """What is next to a node: how many edges of each type, and the first nodes at their ends."""
-    state = _state(box, asked.branch, asked.at)
-    commit = _require_node(state, asked.type, asked.id)
+def around(box: Toolbox, arguments: args.NeighboursArguments) -> ToolAnswer:
+    """The neighbourhood of a node: edge counts by type, and the first nodes at their ends."""
+    state = _state(box, arguments.branch, arguments.at)
+    commit = _require_node(state, arguments.type, arguments.id)
     state = State(state.graph, state.catalog, state.branch, commit, state.seconds_max)
     groups = []
-    for step in steps_from(state, asked.type, asked.edges, asked.direction):
+    for step in steps_from(state, arguments.type, arguments.edges, arguments.direction):
         try:
-            count, _ = count_neighbours(state, step, asked.id)
+            count, _ = count_neighbours(state, step, arguments.id)
         except PolicyDenied:
-            if asked.edges is not None:
+            if arguments.edges is not None:
                 raise
             continue
-        rows = neighbours(state, step, [asked.id], asked.limit) if count else []
+        rows = neighbours(state, step, [arguments.id], arguments.limit) if count else []
         for row in rows:
             del row["near"], row["edge"], row["direction"]
         about = {"edge": step.edge.name, "direction": step.direction, "neighbour_type": step.far}
-        groups.append(about | paged(rows, RowPage(asked.limit), commit, total=count))
+        groups.append(about | paged(rows, RowPage(arguments.limit), commit, total=count))
     for group in groups:
         group.pop("next_cursor", None)
         group.pop("commit", None)
@@ -219,7 +221,7 @@ def around(box: Toolbox, asked: args.NeighboursArguments) -> ToolAnswer:
 
 
 def _require_node(state: State, type: str, id: str) -> str:
-    """The commit in which the node is."""
+    """The commit with the node; raises if it does not exist."""
     kind = state.node_type(type)
     text = f"query q($id: String) {{ match {{ $x: {kind.name} $x.id = $id }} return {{ $x.id as id }} }}"
     rows, commit = state.rows(text, {"id": id})
@@ -228,14 +230,14 @@ def _require_node(state: State, type: str, id: str) -> str:
     return commit
 
 
-def path(box: Toolbox, asked: args.PathArguments) -> ToolAnswer:
+def path(box: Toolbox, arguments: args.PathArguments) -> ToolAnswer:
     """One of the shortest paths between two nodes, over edges in both directions."""
-    state = _state(box, asked.branch, asked.at)
-    commit = _require_node(state, asked.from_type, asked.from_id)
+    state = _state(box, arguments.branch, arguments.at)
+    commit = _require_node(state, arguments.from_type, arguments.from_id)
     state = State(state.graph, state.catalog, state.branch, commit, state.seconds_max)
-    _require_node(state, asked.to_type, asked.to_id)
-    start, end = (asked.from_type, asked.from_id), (asked.to_type, asked.to_id)
-    found = shortest_path(state, start, end, asked.edges, asked.hops_max)
+    _require_node(state, arguments.to_type, arguments.to_id)
+    start, end = (arguments.from_type, arguments.from_id), (arguments.to_type, arguments.to_id)
+    found = shortest_path(state, start, end, arguments.edges, arguments.hops_max)
     hops = None if found is None else len(found) // 2
     data = {"found": found is not None, "hops": hops, "commit": commit, "path": found or []}
     step = "Use `neighbours` on a node of the path to see more." if found else NO_PATH
@@ -248,20 +250,20 @@ NO_PATH = "There is no path within these bounds. Try a higher `hops_max`, or wit
 # --- queries -----------------------------------------------------------------------------------------------------
 
 
-def run_query(box: Toolbox, asked: args.RunQueryArguments) -> ToolAnswer:
+def run_query(box: Toolbox, arguments: args.RunQueryArguments) -> ToolAnswer:
     """The rows of a query that reads; a mutation is refused."""
-    page = RowPage.of(asked.limit, asked.cursor)
-    at = page.at or asked.at
-    result = _run(box, asked.query, asked.params, asked.name, asked.branch, at)
+    page = RowPage.of(arguments.limit, arguments.cursor)
+    at = page.at or arguments.at
+    result = _run(box, arguments.query, arguments.params, arguments.name, arguments.branch, at)
     data = paged(_rows(result, page), page, result.commit, total=len(result))
     return ToolAnswer(data, _next_step(data))
 
 
-def run_stored_query(box: Toolbox, asked: args.RunStoredQueryArguments) -> ToolAnswer:
+def run_stored_query(box: Toolbox, arguments: args.RunStoredQueryArguments) -> ToolAnswer:
     """The rows of a stored query that reads."""
-    page = RowPage.of(asked.limit, asked.cursor)
-    at = page.at or asked.at
-    rows, total, commit = run_stored(box, asked, at, page)
+    page = RowPage.of(arguments.limit, arguments.cursor)
+    at = page.at or arguments.at
+    rows, total, commit = run_stored(box, arguments, at, page)
     data = paged(rows, page, commit, total=total)
     return ToolAnswer(data, _next_step(data))
 
@@ -297,35 +299,35 @@ def _next_step(data: Mapping[str, Any]) -> str:
     return MORE_PAGES if "next_cursor" in data else ALL_SHOWN
 
 
-def explain_error(_: Toolbox, asked: args.ExplainErrorArguments) -> ToolAnswer:
-    """What an error code means and what to do about it."""
+def explain_error(_: Toolbox, arguments: args.ExplainErrorArguments) -> ToolAnswer:
+    """The meaning of an error code, and how to fix it."""
     from omnigraph.lang.query import codes as _query  # noqa: F401  they register themselves
     from omnigraph.lang.schema import codes as _schema  # noqa: F401
 
-    for spelt in (asked.code, asked.code.upper(), asked.code.lower()):
+    for spelt in (arguments.code, arguments.code.upper(), arguments.code.lower()):
         found = CODES.get(spelt)
         if found is not None:
             about = {"code": found.code, "kind": str(found.kind), "title": found.title}
             about |= {"explanation": found.explanation, "help": found.help}
             return ToolAnswer(about)
-    raise CodeMissing(f"no error has the code {asked.code!r}")
+    raise CodeMissing(f"no error has the code {arguments.code!r}")
 
 
 # --- differences -------------------------------------------------------------------------------------------------
 
 
-def diff(box: Toolbox, asked: args.DiffArguments) -> ToolAnswer:
-    """What a branch did since it parted from another: counts by type, then changed rows with their cells."""
-    page = RowPage.of(asked.limit, asked.cursor)
-    branch = asked.branch or box.provenance.branch
+def diff(box: Toolbox, arguments: args.DiffArguments) -> ToolAnswer:
+    """The changes of a branch since it diverged from another: counts by type, then rows with changed cells."""
+    page = RowPage.of(arguments.limit, arguments.cursor)
+    branch = arguments.branch or box.provenance.branch
     head = page.at or branch
-    found = box.graph.diff(asked.against, head, types=asked.types, from_merge_base=True)
+    found = box.graph.diff(arguments.against, head, types=arguments.types, from_merge_base=True)
     counts = found.counts
     total = sum(sum(each.values()) for each in counts.values())
     if page.skip >= DIFF_ROWS_MAX:
         raise LimitExceeded(f"only the first {DIFF_ROWS_MAX} changed rows are shown; name `types`")
     rows = [row.to_json() for row in islice(found, page.skip, page.skip + page.limit)]
-    data: dict[str, Any] = {"branch": branch, "against": asked.against, "counts": counts}
+    data: dict[str, Any] = {"branch": branch, "against": arguments.against, "counts": counts}
     data |= {"schema_changes": [dict(step) for step in found.schema]}
     data |= paged(rows, page, found.to_commit, total=total)
     step = MORE_PAGES if "next_cursor" in data else "" if total else "The branch changed no rows."

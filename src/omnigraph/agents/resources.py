@@ -21,7 +21,7 @@ JSON, TEXT, MARKDOWN = "application/json", "text/plain", "text/markdown"
 
 
 class ResourceMissing(OmnigraphError):
-    """There is no resource at this address."""
+    """The resource does not exist."""
 
     code, kind = "resource_missing", Kind.NOT_FOUND
     default_help = "List the resources and templates to see the addresses."
@@ -59,7 +59,7 @@ def _checks(box: Toolbox, _: str) -> str:
 
 
 def _branch(box: Toolbox, branch: str) -> str:
-    """Its head, the last commits, and what it changed since it parted from main."""
+    """Its head, the last commits, and its changes since it diverged from main."""
     commits = box.graph.log(branch, COMMITS_SHOWN)
     about: dict[str, object] = {"branch": branch, "head": commits[0].id if commits else None}
     if branch != "main":
@@ -86,13 +86,13 @@ RESOURCES = (
     Resource("language", "The language", "Queries and mutations on one page.", MARKDOWN, _language),
     Resource("schema", "The schema of main", "The types in force, as text.", TEXT, _schema),
     Resource("queries", "Stored queries", "Names, parameters and descriptions.", JSON, _queries),
-    Resource("checks", "Checks of main", "What must hold of the graph.", JSON, _checks),
+    Resource("checks", "Checks of main", "Rules the graph must satisfy.", JSON, _checks),
     Resource("branches/main", "The state of main", "Its head and last commits.", JSON, _branch),
     Resource("schema/{branch}", "The schema of a branch", "As text.", TEXT, _schema),
     Resource(
         "branches/{branch}",
         "The state of a branch",
-        "Its head, its last commits, and what it changed since it parted from main.",
+        "Its head, its last commits, and its changes since it diverged from main.",
         JSON,
         _branch,
     ),
@@ -122,4 +122,4 @@ def read(box: Toolbox, uri: str) -> tuple[Resource, str]:
         start = each.path.removesuffix("{branch}")
         if uri.startswith(SCHEME) and path.startswith(start):
             return each, each.read(box, unquote(path.removeprefix(start)))
-    raise ResourceMissing(f"there is no resource {uri[:200]!r}")
+    raise ResourceMissing(f"unknown resource {uri[:200]!r}")

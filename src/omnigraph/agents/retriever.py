@@ -1,4 +1,4 @@
-"""Text, vectors and neighbourhood in one call: what an agent should read about a question.
+"""Text, vectors and neighbourhood in one call: the context for a question.
 
 >>> import omnigraph
 >>> from omnigraph.agents import Retriever
@@ -25,13 +25,13 @@ from omnigraph.policy.questions import PolicyDenied
 FUSION = 60  # as in `rrf`: how much less a later place counts
 TYPES_MAX = 50  # searched at once
 LIMIT_MAX = 200
-NEIGHBOURS_MAX = 50  # of one that was found
+NEIGHBOURS_MAX = 50  # of one found node
 EMBED_CODES = frozenset({"embed_not_configured", "embed_unavailable", "embed_refused"})
 
 
 @dataclass(frozen=True, slots=True)
 class FoundNode:
-    """A node that answers a question, how well (more is better), and some nodes around it."""
+    """A found node, its score (more is better), and some nodes around it."""
 
     type: str
     id: str
@@ -51,14 +51,14 @@ class FoundNode:
         }
 
     def text(self) -> str:
-        """Its properties in lines, for whoever reads texts."""
+        """Its properties as lines of text."""
         lines = (f"{name}: {value}" for name, value in self.properties.items() if value is not None)
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What was found, best first, at which commit; and what could not be looked at."""
+    """The found nodes, best first, the commit, and the types that could not be searched."""
 
     found: tuple[FoundNode, ...]
     commit: str | None
@@ -69,10 +69,10 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Retriever:
-    """Finds nodes by words and by meaning, and brings what is around them.
+    """Finds nodes by words and by meaning, with their neighbourhood.
 
     Every type with text is searched by its words, every vector that is made from a text (`@embed`) by meaning;
-    positions in these lists are fused as `rrf` does. `vector` looks with a vector of your own instead. Everything is
+    positions in these lists are fused as `rrf` does. `vector` searches with your own vector instead. Everything is
     read from one commit, under the policy of the graph.
     """
 
@@ -90,7 +90,7 @@ class Retriever:
         vector: Sequence[float] | None = None,
         at: str | None = None,
     ) -> Retrieved:
-        """What is about a text, best first."""
+        """Find nodes about a text, best first."""
         self._check()
         catalog = catalog_of_text(self.graph.schema(self.branch, at))
         state = State(self.graph, catalog, self.branch, at, self.seconds_max)
@@ -111,12 +111,12 @@ class Retriever:
 
     def _check(self) -> None:
         if not 0 < self.limit <= LIMIT_MAX:
-            raise OptionInvalid(f"limit is 1 to {LIMIT_MAX}, got {self.limit}")
+            raise OptionInvalid(f"limit must be 1 to {LIMIT_MAX}, got {self.limit}")
         if not 0 <= self.neighbours <= NEIGHBOURS_MAX:
-            raise OptionInvalid(f"neighbours is 0 to {NEIGHBOURS_MAX}, got {self.neighbours}")
+            raise OptionInvalid(f"neighbours must be 0 to {NEIGHBOURS_MAX}, got {self.neighbours}")
 
     def _surrounded(self, state: State, found: list[FoundNode]) -> list[FoundNode]:
-        """The same with what is around them: a query for each type of edge, not for each node."""
+        """The same with their neighbours: a query for each type of edge, not for each node."""
         around: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         by_type: dict[str, list[str]] = {}
         for each in found:
@@ -131,7 +131,7 @@ class Retriever:
 def _permitted(
     state: State, step: EdgeWalk, ids: Sequence[str], limit: int
 ) -> list[dict[str, Any]]:
-    """Neighbours of a type; none where it may not be read."""
+    """Neighbours of a type; none if it may not be read."""
     try:
         return neighbours(state, step, ids, limit)
     except PolicyDenied:

@@ -15,19 +15,19 @@ PASSED, FAILED = "passed", "failed"
 FIX = "Fix the rows that are listed, on your branch, and run the checks again."
 READY = "The checks passed. Offer the branch with `propose`."
 NO_CHECKS = "There are no checks for this graph. Compare your changes with `diff`, then offer them with `propose`."
-WAIT = "A person decides now. Look with `proposals` and the number for comments, and fix the branch if they ask."
+WAIT = "A person decides now. Read the comments with `proposals` and the number, and fix the branch on request."
 READ_THREAD = (
-    "Give a `number` to see what was said about one, and what is missing before it may be merged."
+    "Give a `number` to see the comments on one, and what is missing before it may be merged."
 )
 
 
-def run_checks(box: Toolbox, asked: args.RunChecksArguments) -> ToolAnswer:
-    """Run the checks of a branch: how many failed, and the rows they are about."""
-    branch = asked.branch or box.provenance.branch
+def run_checks(box: Toolbox, arguments: args.RunChecksArguments) -> ToolAnswer:
+    """Run the checks of a branch: the number of failures, and their rows."""
+    branch = arguments.branch or box.provenance.branch
     report = box.graph.check(
         branch,
-        before=asked.before,
-        only=asked.only,
+        before=arguments.before,
+        only=arguments.only,
         timeout=box.limits.query_seconds_max,
         actor=box.actor,
     )
@@ -46,41 +46,41 @@ def run_checks(box: Toolbox, asked: args.RunChecksArguments) -> ToolAnswer:
     return ToolAnswer.shortened(data, step)
 
 
-def propose(box: Toolbox, asked: args.ProposeArguments) -> ToolAnswer:
+def propose(box: Toolbox, arguments: args.ProposeArguments) -> ToolAnswer:
     """Offer a branch for merging; people look at it, comment and decide."""
-    branch = asked.branch or box.provenance.branch
-    box = box.told(asked.person, asked.conversation)
+    branch = arguments.branch or box.provenance.branch
+    box = box.completed(arguments.person, arguments.conversation)
     found = box.graph.propose(
         branch,
-        asked.title,
-        asked.into,
-        text=box.provenance.message(asked.text or asked.title),
-        reviewers=asked.reviewers or (),
+        arguments.title,
+        arguments.into,
+        text=box.provenance.message(arguments.text or arguments.title),
+        reviewers=arguments.reviewers or (),
         actor=box.actor,
     )
     return ToolAnswer.shortened({"proposal": found.to_json()}, WAIT)
 
 
-def comment(box: Toolbox, asked: args.CommentArguments) -> ToolAnswer:
-    """Say something about a proposal, or about a type, a row or a cell it changes."""
+def comment(box: Toolbox, arguments: args.CommentArguments) -> ToolAnswer:
+    """Comment on a proposal, or on a type, a row or a cell it changes."""
     found = box.graph.comment(
-        asked.number,
-        asked.text,
-        type=asked.type,
-        id=asked.id,
-        property=asked.property,
+        arguments.number,
+        arguments.text,
+        type=arguments.type,
+        id=arguments.id,
+        property=arguments.property,
         actor=box.actor,
     )
     return ToolAnswer.shortened({"proposal": found.to_json()}, WAIT)
 
 
-def proposals(box: Toolbox, asked: args.ProposalsArguments) -> ToolAnswer:
-    """The proposals, or one with what was said about it and what is missing before it may be merged."""
-    if asked.number is None:
-        listed = box.graph.proposals(asked.state, limit=PROPOSALS_SHOWN_MAX)
+def proposals(box: Toolbox, arguments: args.ProposalsArguments) -> ToolAnswer:
+    """The proposals, or one with its comments and what is missing before it may be merged."""
+    if arguments.number is None:
+        listed = box.graph.proposals(arguments.state, limit=PROPOSALS_SHOWN_MAX)
         rows = [_without_thread(each.to_json()) for each in listed]
         return ToolAnswer.shortened({"count": len(rows), "rows": rows}, READ_THREAD)
-    found = box.graph.review(asked.number, timeout=box.limits.query_seconds_max).to_json()
+    found = box.graph.review(arguments.number, timeout=box.limits.query_seconds_max).to_json()
     conflicts = found.pop("conflicts")
     data = {"conflict_count": len(conflicts), **found, "conflicts": conflicts}
     return ToolAnswer.shortened(data, "" if found["mergeable"] else WAIT)
@@ -90,7 +90,7 @@ def _without_thread(proposal: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in proposal.items() if name != "thread"}
 
 
-def blame(box: Toolbox, asked: args.BlameArguments) -> ToolAnswer:
+def blame(box: Toolbox, arguments: args.BlameArguments) -> ToolAnswer:
     """Who wrote each value of a node or edge, in which commit."""
-    found = box.graph.blame(asked.type, asked.id, asked.branch, asked.at)
+    found = box.graph.blame(arguments.type, arguments.id, arguments.branch, arguments.at)
     return ToolAnswer.shortened(found.to_json())

@@ -1,4 +1,4 @@
-"""Stored queries: what they are, and how an agent runs one, beside a local graph or behind a server."""
+"""Stored queries, and how an agent runs one, on a local graph or a server."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class StoredQuery:
     def of_cypher(cls, text: str, name: str, catalog: Catalog | None = None) -> StoredQuery:
         """A text in Cypher under the name of its file; the comment it starts with describes it.
 
-        Its parameters have the types of the values that are given; with a catalog, mistakes that can be seen before
-        are raised.
+        Its parameters have the types of the given values; with a catalog, it is also checked.
         """
         from omnigraph.lang.cypher import parameters_of, parse_cypher, writes
         from omnigraph.lang.languages import check_cypher
@@ -63,8 +62,8 @@ class StoredQuery:
         wrong = () if catalog is None else check_cypher(text, catalog)
         if wrong:
             raise LanguageError(wrong, Source(text, name))
-        asked = parameters_of(tree)
-        params = tuple({"name": each, "kind": "any", "nullable": True} for each in asked)
+        names = parameters_of(tree)
+        params = tuple({"name": each, "kind": "any", "nullable": True} for each in names)
         said = " ".join(line.strip("/ ") for line in _first_comment(text))
         return cls(text, name, writes(tree), params, said or None, language="cypher")
 
@@ -101,7 +100,7 @@ def stored_names(box: Toolbox) -> list[str]:
 
 
 def stored(box: Toolbox, name: str) -> StoredQuery:
-    """One of them; whoever may not call it is told that there is none."""
+    """A stored query; to an actor who may not call it, it does not exist."""
     missing = StoredQueryNotFound("stored query not found")
     box.graph._permit(Need(Action.INVOKE_QUERY, instead=missing))
     found = box.queries.get(name)
@@ -111,22 +110,24 @@ def stored(box: Toolbox, name: str) -> StoredQuery:
 
 
 def run_stored(
-    box: Toolbox, asked: RunStoredQueryArguments, at: str | None, page: RowPage
+    box: Toolbox, arguments: RunStoredQueryArguments, at: str | None, page: RowPage
 ) -> tuple[list[dict[str, Any]], int, str]:
-    """The rows of a page, how many there are, and the commit they are of."""
+    """The rows of a page, the total number, and their commit."""
     if isinstance(box.graph, RemoteGraph):
-        where = {"branch": asked.branch} if at is None else {"snapshot": at}
-        found = box.graph.invoke(asked.name, params=asked.params, expect_mutation=False, **where)
+        where = {"branch": arguments.branch} if at is None else {"snapshot": at}
+        found = box.graph.invoke(
+            arguments.name, params=arguments.params, expect_mutation=False, **where
+        )
         rows = found["rows"][page.skip : page.skip + page.limit]
         return rows, int(found["row_count"]), str(found["graph_commit_id"])
-    known = stored(box, asked.name)
+    known = stored(box, arguments.name)
     if known.mutates:
         raise QueryKindMismatch("the stored query changes the graph", help="Use `change`.")
     result = box.graph.query(
         known.text,
-        asked.params,
+        arguments.params,
         known.name,
-        branch=asked.branch,
+        branch=arguments.branch,
         at=at,
         timeout=box.limits.query_seconds_max,
         max_rows=box.limits.query_rows_max,

@@ -1,4 +1,4 @@
-"""What a tool is given: a graph, who asks and for whom, the stored queries, and how much it may take."""
+"""The context of a tool: a graph, the provenance of the call, the stored queries, and limits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.remote.graph import RemoteGraph
 
-AGENT = "agent"  # who writes where nobody says who it is
-BRANCHES = "agents/"  # what the names of agents' own branches begin with
+AGENT = "agent"  # the default writer
+BRANCHES = "agents/"  # the prefix of agents' own branches
 SLUG_CHARACTERS_MAX = 60
 TRAILER_CHARACTERS_MAX = 200
 NOT_IN_A_SLUG = re.compile(r"[^A-Za-z0-9._-]+")
@@ -35,18 +35,18 @@ class McpMissing(OmnigraphError):
 class AgentBranchRequired(OmnigraphError):
     """An agent may not write to main here.
 
-    Agents change branches, and people or policies decide what is merged. An agent writes to main, or merges, only where
-    a policy of the graph allows it to that very actor.
+    Agents change branches, and people or policies decide what is merged. An agent writes to main, or merges, only if a
+    policy of the graph allows it to that actor.
     """
 
     code, kind = "agent_branch_required", Kind.DENIED
-    default_help = "Leave out the branch, or name one of your own; a policy can allow more."
+    default_help = "Omit the branch, or name one of your own; a policy can allow more."
 
 
 class AgentMergeRefused(OmnigraphError):
     """An agent may not merge here.
 
-    People merge what agents propose. An agent merges only where a policy of the graph allows it to that very actor.
+    People merge what agents propose. An agent merges only if a policy of the graph allows it to that actor.
     """
 
     code, kind = "agent_merge_refused", Kind.DENIED
@@ -57,12 +57,12 @@ class ProvenanceInvalid(OmnigraphError):
     """A name of an agent, a person or a conversation cannot be stored in a commit."""
 
     code, kind = "provenance_invalid", Kind.INVALID
-    default_help = f"It is one line of at most {TRAILER_CHARACTERS_MAX} characters."
+    default_help = f"It must be one line of at most {TRAILER_CHARACTERS_MAX} characters."
 
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """How much one call may take."""
+    """The limits of one call."""
 
     query_seconds_max: float = 30.0
     write_seconds_max: float = 60.0
@@ -71,13 +71,13 @@ class ToolLimits:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Whose work a write is: the actor is known, everything else is what its client says."""
+    """The origin of a write: the actor is authenticated, everything else is declared by its client."""
 
-    actor: str | None = None  # who the policy knows; none where nobody asks
+    actor: str | None = None  # as the policy knows it; None without authentication
     agent: str | None = None  # the program
     version: str | None = None  # of the program
     person: str | None = None  # whom it works for
-    conversation: str | None = None  # where the change was talked about
+    conversation: str | None = None  # in which the change was discussed
 
     def __post_init__(self) -> None:
         for name in ("agent", "version", "person", "conversation"):
@@ -85,8 +85,8 @@ class Provenance:
             if given is not None and not _fits_a_line(given):
                 raise ProvenanceInvalid(f"{name} cannot be stored in a commit")
 
-    def told(self, person: str | None, conversation: str | None) -> Provenance:
-        """The same, with what a call says; what is known already stays."""
+    def completed(self, person: str | None, conversation: str | None) -> Provenance:
+        """The same, completed by the arguments of a call; known values stay."""
         return replace(
             self,
             person=self.person or person,
@@ -100,7 +100,7 @@ class Provenance:
 
     @property
     def branch(self) -> str:
-        """The branch of the agent's own: one for each conversation, where it is known."""
+        """The agent's own branch: one for each conversation, if known."""
         name = BRANCHES + _slug(self.writer)
         return f"{name}/{_slug(self.conversation)}" if self.conversation else name
 
@@ -136,16 +136,16 @@ class Toolbox:
     )  # by name; a server has its own
     limits: ToolLimits = ToolLimits()
 
-    def told(self, person: str | None, conversation: str | None) -> Toolbox:
-        """The same for a call that says for whom it is."""
-        return replace(self, provenance=self.provenance.told(person, conversation))
+    def completed(self, person: str | None, conversation: str | None) -> Toolbox:
+        """The same for a call that names its person and conversation."""
+        return replace(self, provenance=self.provenance.completed(person, conversation))
 
     def catalog(self, branch: str, at: str | None = None) -> Catalog:
-        """The types of a state, as whoever may read the branch may see them."""
+        """The types of a state, as visible to the actor."""
         return catalog_of_text(self.graph.schema(branch, at))
 
     def branch_to_write(self, given: str | None) -> str:
-        """The branch a change goes to: the agent's own, or the one it was told, if it may have that."""
+        """The branch a change goes to: the agent's own, or the given one, if allowed."""
         if given is None:
             return self.provenance.branch
         name = branch_name(given)
@@ -154,13 +154,13 @@ class Toolbox:
         return name
 
     def is_allowed(self, action: Action, branch: str) -> bool:
-        """Whether a policy lets this actor do it; where there is no policy, nothing does."""
+        """Whether a policy allows this actor an action; False without a policy."""
         if isinstance(self.graph, RemoteGraph):
             return self.graph.permits(action, branch)
         return self._has(Need(action, branch))
 
     def may_merge(self, into: str, *, proposal: bool = False) -> bool:
-        """Whether a policy lets this actor merge into a branch, directly or what was proposed and has all it needs."""
+        """Whether a policy allows this actor to merge into a branch, directly or a complete proposal."""
         if isinstance(self.graph, RemoteGraph):
             # its policy decides about a proposal on the way
             return self.graph.permits(Action.READ if proposal else Action.BRANCH_MERGE, into)
@@ -168,7 +168,7 @@ class Toolbox:
 
     @property
     def offers_merges(self) -> bool:
-        """Whether the agent is shown that it can merge into main."""
+        """Whether the agent is offered to merge into main."""
         is_remote = isinstance(self.graph, RemoteGraph)
         return self.may_merge(MAIN) or (not is_remote and self.may_merge(MAIN, proposal=True))
 
@@ -178,7 +178,7 @@ class Toolbox:
 
     @property
     def actor(self) -> str | None:
-        """Whom to name as the actor of a write; a policy and a server know it by themselves."""
+        """The actor to pass to a write; a policy and a server already know it."""
         if self.provenance.actor is not None:
             return self.provenance.actor
         is_known = isinstance(self.graph, GuardedGraph | RemoteGraph)

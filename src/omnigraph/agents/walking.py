@@ -21,7 +21,7 @@ Place = tuple[str, str]  # the type and the id of a node
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state of a graph to walk in: the branch, or the commit once one was read."""
+    """A state of a graph to walk in: the branch, or its commit once it was read."""
 
     graph: Graph
     catalog: Catalog
@@ -50,7 +50,7 @@ class State:
         return kind
 
     def edges_of(self, node: str, edges: Sequence[str] | None = None) -> list[EdgeType]:
-        """The types of edges that meet a node type, or those of them that are named."""
+        """The edge types of a node type, or the named ones among them."""
         for name in edges or ():
             if name not in self.catalog.edges:
                 raise TableNotFound(f"there is no edge type {name!r}")
@@ -59,7 +59,7 @@ class State:
 
 
 def word(edge: EdgeType) -> str:
-    """An edge type as queries write it."""
+    """The name of an edge type in queries."""
     return edge.name[0].lower() + edge.name[1:]
 
 
@@ -70,7 +70,7 @@ def columns(kind: NodeType, variable: str) -> str:
 
 
 def is_shown(kind: Any) -> bool:
-    """Whether values of a type are for people: neither vectors nor bytes."""
+    """Whether values of a type are readable: neither vectors nor bytes."""
     return not kind.is_vector and kind.scalar is not Scalar.BLOB
 
 
@@ -120,7 +120,7 @@ def steps_from(
 
 
 def count_neighbours(state: State, step: EdgeWalk, id: str) -> tuple[int, str]:
-    """How many edges of a type meet a node, and the commit that was read."""
+    """The number of edges of a type at a node, and the commit that was read."""
     text = f"query q($ids: [String]) {{ match {{ {step.pattern} }} return {{ count($e) as n }} }}"
     rows, commit = state.rows(text, {"ids": [id]})
     return int(rows[0]["n"]), commit
@@ -129,7 +129,7 @@ def count_neighbours(state: State, step: EdgeWalk, id: str) -> tuple[int, str]:
 def neighbours(
     state: State, step: EdgeWalk, ids: Sequence[str], limit: int
 ) -> list[dict[str, Any]]:
-    """The nodes at the other ends of edges, at most so many for each id, with `near`, the id they were reached from."""
+    """The nodes at the other ends of edges, at most `limit` per id, with `near`, the id they were reached from."""
     kind = state.node_type(step.far)
     text = (
         f"query q($ids: [String], $most: I64) {{ match {{ {step.pattern} }} "
@@ -179,7 +179,7 @@ class _Reached:
 def shortest_path(
     state: State, start: Place, end: Place, edges: Sequence[str] | None, hops_max: int
 ) -> list[dict[str, Any]] | None:
-    """One of the shortest paths between two nodes, over edges of all types in both directions; none within bounds."""
+    """One of the shortest paths between two nodes, over edges of all types, in both directions, or None."""
     reached, frontier = _Reached({start: None}), [start]
     for _ in range(hops_max + 1):
         if end in reached.came:

@@ -1,4 +1,4 @@
-"""Tools that change something: on a branch of the agent's own, unless they are told another one and may have it."""
+"""Tools that write: on the agent's own branch, unless another one is given and allowed."""
 
 from __future__ import annotations
 
@@ -28,92 +28,96 @@ NO_CHANGE = (
 )
 
 
-def start_branch(box: Toolbox, asked: args.StartBranchArguments) -> ToolAnswer:
-    """A new branch to work on; its name is your own unless one is given."""
-    name = asked.name or box.provenance.branch
-    box.graph.create_branch(name, asked.from_, actor=box.actor)
-    data = {"branch": name, "from": asked.from_}
+def start_branch(box: Toolbox, arguments: args.StartBranchArguments) -> ToolAnswer:
+    """A new branch to work on; by default with the name of your own branch."""
+    name = arguments.name or box.provenance.branch
+    box.graph.create_branch(name, arguments.from_, actor=box.actor)
+    data = {"branch": name, "from": arguments.from_}
     return ToolAnswer(
-        data, "Give this name as `branch` to `change`, `load_records` and to what reads."
+        data, "Give this name as `branch` to `change`, `load_records` and to the tools that read."
     )
 
 
-def change(box: Toolbox, asked: args.ChangeArguments) -> ToolAnswer:
+def change(box: Toolbox, arguments: args.ChangeArguments) -> ToolAnswer:
     """Run a mutation as one commit."""
-    if (asked.query is None) == (asked.stored is None):
+    if (arguments.query is None) == (arguments.stored is None):
         raise ArgumentsInvalid("give either `query` or `stored`")
-    branch = box.branch_to_write(asked.branch)
-    box = box.told(asked.person, asked.conversation)
-    message = box.provenance.message(asked.message)
-    done, created = _on_branch(box, branch, asked, lambda: _mutate(box, asked, branch, message))
+    branch = box.branch_to_write(arguments.branch)
+    box = box.completed(arguments.person, arguments.conversation)
+    message = box.provenance.message(arguments.message)
+    done, created = _on_branch(
+        box, branch, arguments, lambda: _mutate(box, arguments, branch, message)
+    )
     counts = {"nodes": done["affected_nodes"], "edges": done["affected_edges"]}
     data = {"affected": counts, **_where(branch, done["commit"], created=created)}
     if "rows" in done:
         data |= {"count": len(done["rows"]), "rows": done["rows"][:ROWS_SHOWN_MAX]}
-    if asked.dry_run:
+    if arguments.dry_run:
         return ToolAnswer(data, REHEARSED)
     return ToolAnswer(data, REVIEW if done["commit"] else NO_CHANGE, commit=_id(done["commit"]))
 
 
-def _mutate(box: Toolbox, asked: args.ChangeArguments, branch: str, message: str) -> dict[str, Any]:
-    if asked.stored is not None and isinstance(box.graph, RemoteGraph):
+def _mutate(
+    box: Toolbox, arguments: args.ChangeArguments, branch: str, message: str
+) -> dict[str, Any]:
+    if arguments.stored is not None and isinstance(box.graph, RemoteGraph):
         return box.graph.invoke(
-            asked.stored,
-            params=asked.params,
+            arguments.stored,
+            params=arguments.params,
             branch=branch,
             expect_mutation=True,
             message=message,
-            dry_run=asked.dry_run,
+            dry_run=arguments.dry_run,
         )
-    known = None if asked.stored is None else stored(box, asked.stored)
+    known = None if arguments.stored is None else stored(box, arguments.stored)
     return box.graph.mutate(
-        asked.query or "" if known is None else known.text,
-        asked.params,
+        arguments.query or "" if known is None else known.text,
+        arguments.params,
         None if known is None else known.name,
         branch=branch,
         message=message,
         actor=box.actor,
         language=None if known is None else known.language,
-        dry_run=asked.dry_run,
+        dry_run=arguments.dry_run,
         timeout=box.limits.write_seconds_max,
     ).to_json()
 
 
-def load_records(box: Toolbox, asked: args.LoadRecordsArguments) -> ToolAnswer:
+def load_records(box: Toolbox, arguments: args.LoadRecordsArguments) -> ToolAnswer:
     """Load rows as one commit, after all of them were checked."""
-    branch = box.branch_to_write(asked.branch)
-    box = box.told(asked.person, asked.conversation)
-    message = box.provenance.message(asked.message)
+    branch = box.branch_to_write(arguments.branch)
+    box = box.completed(arguments.person, arguments.conversation)
+    message = box.provenance.message(arguments.message)
 
     def load() -> Any:
         return box.graph.load(
-            asked.records,
-            mode=asked.mode,
+            arguments.records,
+            mode=arguments.mode,
             branch=branch,
             message=message,
             actor=box.actor,
-            dry_run=asked.dry_run,
+            dry_run=arguments.dry_run,
             timeout=None if isinstance(box.graph, RemoteGraph) else box.limits.write_seconds_max,
-            violations=False,  # the agent could not read a file of this machine
+            violations=False,  # the agent could not read a file on this machine
         )
 
-    done, created = _on_branch(box, branch, asked, load)
+    done, created = _on_branch(box, branch, arguments, load)
     commit = None if done.commit is None else done.commit.to_json()
     data = {
         "nodes": dict(done.nodes),
         "edges": dict(done.edges),
         **_where(branch, commit, created=created),
     }
-    return ToolAnswer(data, REHEARSED if asked.dry_run else REVIEW, commit=_id(commit))
+    return ToolAnswer(data, REHEARSED if arguments.dry_run else REVIEW, commit=_id(commit))
 
 
-def merge_branch(box: Toolbox, asked: args.MergeBranchArguments) -> ToolAnswer:
-    """Merge a branch or a proposal into another branch, where a policy allows that to this actor."""
-    if asked.proposal is not None and asked.branch is not None:
+def merge_branch(box: Toolbox, arguments: args.MergeBranchArguments) -> ToolAnswer:
+    """Merge a branch or a proposal into another branch, if a policy allows that to this actor."""
+    if arguments.proposal is not None and arguments.branch is not None:
         raise ArgumentsInvalid("give either `branch` or `proposal`")
-    source = asked.branch or box.provenance.branch
-    box = box.told(asked.person, asked.conversation)
-    done = _merged(box, asked, source)
+    source = arguments.branch or box.provenance.branch
+    box = box.completed(arguments.person, arguments.conversation)
+    done = _merged(box, arguments, source)
     commit = _shown(done.commit)
     data = {
         "outcome": done.outcome,
@@ -122,22 +126,22 @@ def merge_branch(box: Toolbox, asked: args.MergeBranchArguments) -> ToolAnswer:
         "conflicts": [conflict.to_json() for conflict in done.conflicts[:CONFLICTS_SHOWN_MAX]],
         "commit": commit,
     }
-    step = CONFLICTING if done.conflicts else REHEARSED if asked.dry_run else ""
+    step = CONFLICTING if done.conflicts else REHEARSED if arguments.dry_run else ""
     return ToolAnswer(data, step, commit=_id(commit))
 
 
-def _merged(box: Toolbox, asked: args.MergeBranchArguments, source: str) -> MergeResult:
-    number, message = asked.proposal, box.provenance.message(asked.message)
-    into = asked.into if number is None else box.graph.proposal(number).target
+def _merged(box: Toolbox, arguments: args.MergeBranchArguments, source: str) -> MergeResult:
+    number, message = arguments.proposal, box.provenance.message(arguments.message)
+    into = arguments.into if number is None else box.graph.proposal(number).target
     if not box.may_merge(into, proposal=number is not None):
         raise AgentMergeRefused("no policy lets this agent merge here")
     seconds = box.limits.write_seconds_max
     if number is None:
         return box.graph.merge(
-            source, into, asked.dry_run, message=message, actor=box.actor, timeout=seconds
+            source, into, arguments.dry_run, message=message, actor=box.actor, timeout=seconds
         )
     return box.graph.merge_proposal(
-        number, asked.dry_run, message=message, actor=box.actor, timeout=seconds
+        number, arguments.dry_run, message=message, actor=box.actor, timeout=seconds
     )
 
 
@@ -149,14 +153,14 @@ CONFLICTING = (
 def _on_branch(
     box: Toolbox,
     branch: str,
-    asked: args.ChangeArguments | args.LoadRecordsArguments,
+    arguments: args.ChangeArguments | args.LoadRecordsArguments,
     write: Callable[[], T],
 ) -> tuple[T, bool]:
-    """Write, and make the branch of the agent's own first if it is not there yet; whether that was done."""
+    """Write, creating the agent's own branch first if it does not exist; returns whether it did."""
     try:
         return write(), False
     except BranchNotFound:
-        if asked.branch is not None or asked.dry_run:
+        if arguments.branch is not None or arguments.dry_run:
             raise
     with suppress(BranchExists):  # another call of the same agent was first
         box.graph.create_branch(branch, MAIN, actor=box.actor)

@@ -1,4 +1,4 @@
-"""All commands in one table, and the application typer makes of them."""
+"""All commands in one table, and the typer application made from them."""
 
 from __future__ import annotations
 
@@ -158,13 +158,13 @@ INTRODUCTION = (
 )
 FIRST_STEPS = ("omnigraph demo", "omnigraph query --help")
 EXAMPLE_WIDTH = 74  # the narrowest terminals have 80 columns
-REPEATED_MAX = 2  # of a word that may be repeated beside a graph: the two ends of a range
+REPEATED_MAX = 2  # of a word repeated beside a graph: the two ends of a range
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
 @value
 class Command:
-    """One command line: its words after `omnigraph`, and the function that runs it."""
+    """One command: its words after `omnigraph`, and the function that runs it."""
 
     path: str
     run: Callable[..., Any]
@@ -188,7 +188,7 @@ class Command:
 
 
 def commands_of(name: str) -> Iterator[Command]:
-    """The command of this name, or its subcommands; imports the module that defines it."""
+    """The command with this name, or its subcommands; imports the module that defines it."""
     found = SECTIONS[COMMANDS[name]][name]
     group = {"": found} if isinstance(found, str) else found.functions
     for word, place in group.items():
@@ -251,7 +251,7 @@ def _introduce() -> None:
 
 
 def _without_command(context: typer.Context) -> None:
-    """A group that is named alone shows its help."""
+    """Without a subcommand, a group shows its help."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -282,7 +282,7 @@ def _add_command(app: typer.Typer, command: Command, section: str | None) -> Non
 
 
 def flatten_options(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The function typer sees: a parameter that is a set of options is replaced by those options."""
+    """The function typer sees: a parameter that is a set of options is replaced by these options."""
     hints = get_type_hints(run, include_extras=True)
     own = inspect.signature(run).parameters
     sets = {name: hints[name] for name in own if _is_option_set(hints[name])}
@@ -341,7 +341,7 @@ def _argument(parameter: inspect.Parameter) -> ArgumentInfo | None:
 
 
 def _graph_first(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
-    """The graph is the first word; since it may be left out, the parser cannot ask for the words after it."""
+    """The graph is the first word; since it is optional, the parser cannot require the words after it."""
     own = [p for p in parameters if _argument(p) is not None and p.name != "uri"]
     rest = [p for p in parameters if _argument(p) is None]
     uri = next(p for p in parameters if p.name == "uri")

@@ -35,7 +35,7 @@ from omnigraph.errors import OmnigraphError
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
-DRY_RUN_ROWS = 20  # that a rehearsed merge lists
+DRY_RUN_ROWS = 20  # in the list of a dry-run merge
 BranchName = Annotated[
     str, Argument(help="Branch name.", metavar="NAME", autocompletion=completing.branches)
 ]
@@ -108,7 +108,7 @@ def delete_branch(
 ) -> None:
     """Delete a branch; other branches are not affected.
 
-    It says how many commits go with it, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    It reports how many commits are lost, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """
     graph, actor = opened(where, show), actor_of(writer.actor)
     consent(yes, branch_deleted, graph, name)
@@ -135,8 +135,8 @@ def merge_branch(
 ) -> int:
     """Merge a branch into another; same as `omnigraph merge`.
 
-    With --delete-branch the branch is deleted without asking: what it did is merged. The merge stands where that is
-    refused, which is a warning.
+    With --delete-branch the branch is deleted without confirmation, as its changes are merged. If the deletion is
+    refused, the merge stands and a warning is printed.
     """
     return _merge(source, where, show, writer, Merging(), into, delete=delete_branch)
 
@@ -157,9 +157,9 @@ def merge(
     """Merge a branch into another.
 
     A merge with conflicts changes nothing: it lists each conflict with the three values, and exits with code 4.
-    --decisions takes a JSON file of what to do about them, such as the explorer copies: {"strategy": {"Person":
-    "ours"}, "resolutions": [{"type": "Person", "id": "…", "field": "age", "take": "theirs"}]}. With --dry-run it lists
-    the rows the branch would bring along; `omnigraph diff INTO...SOURCE` shows all of them.
+    --decisions takes a JSON file of resolutions, in the format the explorer copies: {"strategy": {"Person": "ours"},
+    "resolutions": [{"type": "Person", "id": "…", "field": "age", "take": "theirs"}]}. With --dry-run it lists the rows
+    the merge would change; `omnigraph diff INTO...SOURCE` shows all of them.
     """
     return _merge(source, where, show, writer, merging, into)
 
@@ -185,7 +185,7 @@ def _merge(
             actor=actor_of(writer.actor),
         )
     if contract_of(show) is not None:
-        result.settled()  # in their form conflicts are an error
+        result.settled()  # in their format conflicts are an error
     document = shaped(
         show,
         graph,
@@ -208,7 +208,7 @@ def _delete_merged(graph: Graph, branch: str, actor: str | None) -> dict[str, An
     try:
         graph.delete_branch(branch, actor=actor)
     except OmnigraphError as error:
-        warn(f"the branch {branch} was merged, and not deleted: {error.message}")
+        warn(f"the branch {branch} was merged, but not deleted: {error.message}")
         return {"branch_deleted": False, "branch_delete_error": error.message}
     return {"branch_deleted": True}
 
@@ -229,7 +229,7 @@ def tag(
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Tag a commit, which cleanup then keeps; without a name, list tags.
+    """Tag a commit, so that cleanup keeps it; without a name, list tags.
 
     Deleting a tag asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Folder = Annotated[str, Option("--config", help="Folder with cluster.yaml.", metavar="DIR")]
 SIGNS = {"create": "+", "adopt": "+", "update": "~", "delete": "-", "release": "-"}
-DROPPED = "What is dropped is in the history only"
+DROPPED = "Dropped data remains in the history only"
 
 
 @examples("omnigraph cluster validate", "omnigraph cluster validate --config . --json")
@@ -57,7 +57,7 @@ def plan_cluster(
     show: Show,
     folder: Folder = ".",
     out: Annotated[
-        str | None, Option("--out", help="Save the plan, to apply exactly it.", metavar="FILE")
+        str | None, Option("--out", help="Save the plan to apply it later.", metavar="FILE")
     ] = None,
     exit_code: Annotated[
         bool, Option("--exit-code", help="Exit with 2 if there are changes.")
@@ -66,7 +66,7 @@ def plan_cluster(
 ) -> int:
     """Show what applying a folder would change; changes nothing.
 
-    With --server, the server that serves the cluster plans, under its policy (`cluster_plan`).
+    With --server, the server of the cluster makes the plan, under its policy (`cluster_plan`).
     """
     from omnigraph.cluster.plan import save_plan
 
@@ -100,19 +100,19 @@ def apply_cluster(
     actor: Annotated[str | None, Option("--as", help="Actor who applies.", metavar="ACTOR")] = None,
     server: Server = None,
 ) -> int:
-    """Make graphs, queries and policies what a folder describes.
+    """Make graphs, queries and policies match a folder.
 
-    The plan is shown first and needs confirmation: --yes, or an answer on a terminal; a saved plan has been looked at
-    already, and is applied exactly or not at all. Deleting a graph needs its name: --delete NAME. An apply that was
-    interrupted is continued by the next one. With --server, the server that serves the cluster applies, under its
-    policy (`cluster_apply`); the actor is the owner of the token.
+    The plan is shown first and needs confirmation: --yes, or an answer on a terminal; a saved plan is applied without
+    confirmation, exactly or not at all. Deleting a graph needs its name: --delete NAME. An interrupted apply is
+    continued by the next one. With --server, the server of the cluster applies the plan, under its policy
+    (`cluster_apply`); the actor is the owner of the token.
     """
     from omnigraph.cluster.apply import apply_plan
     from omnigraph.cluster.plan import read_plan
 
     if server is not None:
         if actor is not None:
-            raise UsageError("the actor of a server is the owner of the token; leave --as out")
+            raise UsageError("on a server the actor is the owner of the token; omit --as")
         return _apply_on(server, folder, show, plan_file, delete or [], yes)
     if plan_file is None:
         plan = _planned(folder)
@@ -204,21 +204,21 @@ def _ask(server: str, path: str, content: Any) -> dict[str, Any]:
 
 
 def _plan_on(server: str, folder: str, show: Show, out: str | None, exit_code: bool) -> int:
-    """A plan the server makes; saved, it is the folder and the digest the server knows the plan by."""
+    """A plan made by the server; it is saved as the folder's files and the digest of the plan."""
     from omnigraph.cluster.files import read_files
 
     files = read_files(folder)
-    told = _ask(server, "/cluster/plan", {"files": files})
-    answer(show, "\n".join(_served_lines(told)), told)
+    plan = _ask(server, "/cluster/plan", {"files": files})
+    answer(show, "\n".join(_served_lines(plan)), plan)
     if out is not None:
-        saved = {"server": server, "files": files, "plan": told["plan"]}
+        saved = {"server": server, "files": files, "plan": plan["plan"]}
         Path(out).write_text(json.dumps(saved), encoding="utf-8")
         note(
             show, f"saved to {out}; apply it with `omnigraph cluster apply {out} --server {server}`"
         )
-    if not told["supported"]:
+    if not plan["supported"]:
         return FAILURE
-    return USAGE if exit_code and told["changes"] else OK
+    return USAGE if exit_code and plan["changes"] else OK
 
 
 def _apply_on(
@@ -228,19 +228,19 @@ def _apply_on(
     from omnigraph.cluster.plan import PlanInvalid
 
     if plan_file is None:
-        asked: dict[str, Any] = {"files": read_files(folder)}
-        told = _ask(server, "/cluster/plan", asked)
-        note(show, "\n".join(_served_lines(told)))
-        if told["changes"] and told["supported"]:
+        request: dict[str, Any] = {"files": read_files(folder)}
+        plan = _ask(server, "/cluster/plan", request)
+        note(show, "\n".join(_served_lines(plan)))
+        if plan["changes"] and plan["supported"]:
             confirm("Apply these changes?", yes=yes)
-        asked["plan"] = told["plan"]
+        request["plan"] = plan["plan"]
     else:
         try:
             saved = json.loads(_bytes(plan_file))
-            asked = {"files": saved["files"], "plan": saved["plan"]}
+            request = {"files": saved["files"], "plan": saved["plan"]}
         except (ValueError, KeyError, TypeError) as error:
             raise PlanInvalid(f"{plan_file} is not a plan of a server") from error
-    done = _ask(server, "/cluster/apply", {**asked, "delete": delete})
+    done = _ask(server, "/cluster/apply", {**request, "delete": delete})
     for address, why in done["errors"].items():
         warn(f"{address}: {why}")
     text = f"applied {counted(done['applied_count'], 'change')}: revision {done.get('revision')}"
@@ -248,22 +248,22 @@ def _apply_on(
     return FAILURE if done["errors"] else OK
 
 
-def _served_lines(told: dict[str, Any]) -> Iterator[str]:
+def _served_lines(plan: dict[str, Any]) -> Iterator[str]:
     from omnigraph.cluster.plan import PlannedChange
 
-    for change in told["changes"]:
+    for change in plan["changes"]:
         known = {name: value for name, value in change.items() if name != "drops"}
         yield from _change_lines(PlannedChange(**known))
-    if not told["changes"]:
+    if not plan["changes"]:
         yield "no changes: the cluster is as the folder describes it"
-    if told["deletions"]:
-        yield f"Deleting needs --delete {' --delete '.join(told['deletions'])}"
+    if plan["deletions"]:
+        yield f"Deleting needs --delete {' --delete '.join(plan['deletions'])}"
 
 
 def _revision(ledger: Any, number: int) -> Any:
     newest = ledger.number()
     if not 0 <= number <= newest:
-        raise UsageError(f"there is no revision {number}: the newest is {newest}")
+        raise UsageError(f"unknown revision {number}: the newest is {newest}")
     return ledger.at(number)
 
 
@@ -292,7 +292,7 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     counts = {word: sum(c.operation == word for c in plan.changes) for word in SIGNS}
     yield ", ".join(f"{n} to {word}" for word, n in counts.items() if n)
     if any(change.drops for change in plan.changes):
-        yield f"{DROPPED} afterwards."
+        yield f"{DROPPED}."
     if plan.deletions:
         yield f"Deleting needs --delete {' --delete '.join(plan.deletions)}"
 

@@ -50,7 +50,7 @@ def _signed(counts: Mapping[str, int]) -> list[str]:
 
 
 def coloured(line: str) -> str:
-    """A line that starts with a sign of change (+ - ~), in its colour."""
+    """A line in the colour of its change sign (+ - ~)."""
     return styled(line, COLOURS[line.lstrip()[0]]) if line.lstrip()[:1] in COLOURS else line
 
 
@@ -73,7 +73,7 @@ def commit_line(commit: Commit) -> str:
 
 
 def passed_line(checks: Mapping[str, str]) -> str:
-    """`2 checks passed`, or those that did not."""
+    """`2 checks passed`, or the failed ones."""
     failed = [name for name, outcome in checks.items() if outcome == "failed"]
     return f"failed: {', '.join(failed)}" if failed else f"{counted(len(checks), 'check')} passed"
 
@@ -100,7 +100,7 @@ def commit_text(commit: Commit) -> str:
 
 
 def load_lines(load: Mapping[str, Any]) -> list[str]:
-    """The report of a load: what came in and became of it, by type, and what it cost."""
+    """The report of a load: rows read, their outcomes by type, and the cost."""
     cost = load.get("cost", {})
     if not cost:
         return []
@@ -109,31 +109,31 @@ def load_lines(load: Mapping[str, Any]) -> list[str]:
     for name, count in given.items():
         known = load.get("rows", {}).get(name, {})
         left = count - sum(known.values())
-        told = [f"{count:,} in", *(f"{known[what]:,} {what}" for what in BECAME if what in known)]
-        told += [f"{left:,} unchanged"] if left > 0 else []
+        parts = [f"{count:,} in", *(f"{known[what]:,} {what}" for what in BECAME if what in known)]
+        parts += [f"{left:,} unchanged"] if left > 0 else []
         refused = load.get("quarantined", {}).get(name)
         lines.append(
-            f"  {name:<20} {', '.join([*told, *([f'{refused:,} refused'] if refused else [])])}"
+            f"  {name:<20} {', '.join([*parts, *([f'{refused:,} refused'] if refused else [])])}"
         )
     return lines
 
 
 def _cost_text(cost: Mapping[str, Any]) -> str:
     seconds = cost.get("seconds", {})
-    told = [f"{what} {seconds[what]:.1f} s" for what in PHASES if what in seconds]
+    parts = [f"{what} {seconds[what]:.1f} s" for what in PHASES if what in seconds]
     if cost.get("bytes"):
-        told.append(f"{human_bytes(cost['bytes'])} read")
-    told += [f"{cost[name]:,} {name}" for name in ("pieces", "stages", "tasks") if name in cost]
+        parts.append(f"{human_bytes(cost['bytes'])} read")
+    parts += [f"{cost[name]:,} {name}" for name in ("pieces", "stages", "tasks") if name in cost]
     for name in ("shuffled", "spilled"):
         if cost.get(f"{name}_bytes"):
-            told.append(f"{human_bytes(cost[f'{name}_bytes'])} {name}")
+            parts.append(f"{human_bytes(cost[f'{name}_bytes'])} {name}")
     if cost.get("skew", 0) > 1:
-        told.append(f"skew {cost['skew']}")
-    return f"{cost.get('engine', 'local')}: {', '.join(told)}"
+        parts.append(f"skew {cost['skew']}")
+    return f"{cost.get('engine', 'local')}: {', '.join(parts)}"
 
 
 def changed_branches(outcome: Mapping[str, str]) -> str:
-    """What a statement about branches did, in the words of the command that does the same."""
+    """The outcome of a statement about branches, worded like that of the equivalent command."""
     match outcome["kind"]:
         case "created":
             return f"created branch {outcome['name']} from {outcome['from']}"
@@ -154,7 +154,7 @@ def published(commit: Commit | None, branch: str) -> str:
 
 
 def change_line(row: RowDiff | Change) -> str:
-    """One changed row; an update shows only what differs."""
+    """One changed row; an update shows only the differing properties."""
     before, after = row.before or {}, row.after or {}
     match row.operation:
         case "insert":
@@ -169,7 +169,7 @@ def change_line(row: RowDiff | Change) -> str:
 
 
 def _within(line: str) -> str:
-    """A line cut to the terminal's width; programs get all of it."""
+    """A line cut to the width of the terminal; programs get all of it."""
     from omnigraph.cli.table import width_available
 
     width = width_available()
@@ -246,7 +246,7 @@ def _conflict(found: Conflict) -> str:
 
 
 def checks_text(report: CheckReport) -> str:
-    """How checks ended, with the rows of those that failed."""
+    """The results of checks, with the rows of the failed ones."""
     lines = []
     for result in report.results:
         lines.append(styled(str(result), CHECK_COLOURS[result.outcome]))

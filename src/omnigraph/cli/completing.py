@@ -1,6 +1,6 @@
-"""What Tab in a shell offers beside commands and options: graphs, branches, points, types, queries.
+"""Shell completion beyond commands and options: graphs, branches, points, types, queries.
 
-A completion must never print, ask or fail: whatever goes wrong, there is nothing to offer.
+A completion must never print, prompt or fail: on any error it offers nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def queries(ctx: Context, incomplete: str) -> list[str]:
 
 
 def first_word(own: Callable[[Context, str], list[str]] | None) -> Any:
-    """For the word where a graph may stand, or a command's own word if the graph is known otherwise."""
+    """For the word that may be a graph, or a command's own word if the graph is known otherwise."""
 
     def offered(ctx: Context, incomplete: str) -> list[str]:
         mine = own(ctx, incomplete) if own is not None else []
@@ -86,7 +86,7 @@ def _graph(ctx: Context) -> Graph:
     from omnigraph.cli.words import is_place
 
     given = {name: ctx.params.get(name) for name in ("uri", "store", "server", "graph")}
-    words = (given["uri"], *ctx.args)  # of a line that ends with an option, words are left over
+    words = (given["uri"], *ctx.args)  # a line that ends with an option leaves words over
     given["uri"] = next((word for word in words if word and is_place(word)), None)
     return open_graph(Where(**given))
 

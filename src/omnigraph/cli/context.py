@@ -1,4 +1,4 @@
-"""Which graph, which point in time, which query: what commands settle before they do their work."""
+"""Resolves the graph, the point in time and the query of a command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PrefixAmbiguous(OmnigraphError):
 
 @lru_cache(maxsize=1)
 def config() -> Config:
-    """The settings in force for this process: also those of the project it was started in."""
+    """The settings of this process, including those of the project it was started in."""
     return load_config(folder=Path.cwd())
 
 
@@ -60,7 +60,9 @@ def address(where: Where) -> str:
     """The address of the graph: as given, else as configured."""
     store, server = where.uri or where.store, where.server
     if where.uri and where.store:
-        raise UsageError(f"the graph is given twice: {where.uri} and --store {where.store}")
+        raise UsageError(
+            f"the graph is given more than once: {where.uri} and --store {where.store}"
+        )
     if store and server:
         raise UsageError("give the graph with --store or with --server, not both")
     if where.graph and store:
@@ -73,14 +75,14 @@ def address(where: Where) -> str:
     if server:
         return _served(server, where.graph or config()["defaults.graph"])
     if where.graph:
-        raise UsageError(f"--graph {where.graph} is a graph on a server: give --server URL, too")
+        raise UsageError(f"--graph {where.graph} is a graph on a server: give --server URL as well")
     raise NoStore("no graph was given")
 
 
 def _served(server: str, graph: str | None) -> str:
     url = config().servers.get(server, server).rstrip("/")
     if graph is None:
-        raise UsageError("a server has many graphs: choose one with --graph")
+        raise UsageError("a server can have many graphs: choose one with --graph")
     return f"{url}/graphs/{graph}"
 
 
@@ -100,7 +102,7 @@ def actor_of(actor: str | None) -> str | None:
 
 
 def point_of(graph: Graph, at: str | None, branch: str) -> str | None:
-    """A point in time; what names nothing else may be a prefix of a commit ID on the branch."""
+    """A point in time; an unknown name may be a prefix of a commit ID on the branch."""
     if at is None:
         return None
     try:
@@ -114,7 +116,7 @@ def point_of(graph: Graph, at: str | None, branch: str) -> str | None:
 
 
 def _by_prefix(graph: Graph, text: str, branch: str) -> str | None:
-    """A commit is `chain.number`; the chain may be shortened, or the whole if it stays unambiguous."""
+    """A commit ID is `chain.number`; the chain may be shortened, or the whole if unambiguous."""
     if len(text.partition(".")[0]) < PREFIX_CHARACTERS_MIN:
         return None
     ids = [commit.id for commit in graph.log(branch, limit=PREFIX_COMMITS_MAX, maintenance=True)]
@@ -132,7 +134,7 @@ def _abbreviates(text: str, id: str) -> bool:
     return own.startswith(chain) and number == rest if dot else id.startswith(text)
 
 
-# --- what to run -------------------------------------------------------------------------------------------------
+# --- queries -----------------------------------------------------------------------------------------------------
 
 
 def read_text(path: str) -> str:
@@ -159,7 +161,7 @@ def query_text(text: str | None, file: str | None) -> Source:
 
 @contextmanager
 def errors_in(source: Source) -> Iterator[None]:
-    """Errors of a language raised inside name the file they are in."""
+    """Add the file to errors of a language raised inside."""
     try:
         yield
     except LanguageError as error:
@@ -168,7 +170,7 @@ def errors_in(source: Source) -> Iterator[None]:
 
 
 def decisions_of(path: str) -> dict[str, Any]:
-    """The strategy and the resolutions in a file of decisions, as the explorer writes it."""
+    """The strategy and the resolutions in a decisions file, as the explorer writes it."""
     try:
         found = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
@@ -177,14 +179,14 @@ def decisions_of(path: str) -> dict[str, Any]:
         found = {"resolutions": found}
     if not isinstance(found, dict) or not found or set(found) - {"strategy", "resolutions"}:
         raise UsageError(
-            f"{path} is not a file of decisions",
-            help='It holds {"strategy": …, "resolutions": […]}, one of them or both.',
+            f"{path} is not a decisions file",
+            help='It holds {"strategy": …, "resolutions": […]}, or one of the two.',
         )
     return found
 
 
 def params_of(given: str | None) -> dict[str, Any] | None:
-    """The values of --params: a JSON object, or @ and the file that holds one."""
+    """The values of --params: a JSON object, or @FILE."""
     if given is None:
         return None
     text = read_text(given[1:]) if given.startswith("@") else given
@@ -198,7 +200,7 @@ def params_of(given: str | None) -> dict[str, Any] | None:
 
 
 def settings_of(given: list[str] | None) -> dict[str, str | int] | None:
-    """The values of --set, each NAME=VALUE; the last one of a name counts."""
+    """The values of --set, each NAME=VALUE; the last value of a name wins."""
     found: dict[str, str | int] = {}
     for pair in given or ():
         name, sign, value = pair.partition("=")

@@ -99,8 +99,8 @@ def query(
     """Run a query.
 
     Give the query with -e, or with --file and the name of one of its queries; the name alone is a stored query of a
-    server. With -e the body alone is enough, without `query name() { … }` around it. The text may be Cypher. --at
-    reads any point in time, with the schema of that time.
+    server. -e also accepts the body alone, without `query name() { … }` around it. The text may be Cypher. --at reads
+    any point in time, with the schema of that time.
     """
     values = params_of(params)
     started = time.perf_counter()
@@ -155,7 +155,7 @@ def _run_stored(
     rows: int,
     started: float,
 ) -> None:
-    """Print the rows of a query that the server keeps under a name."""
+    """Print the rows of a stored query."""
     graph: Any = shapes.opened(where, show)
     point = point_of(graph, at, branch)
     found: Result = graph.invoke_query(name, values, branch, point)
@@ -198,7 +198,7 @@ def mutate(
 ) -> None:
     """Insert, update or delete rows, as one commit.
 
-    The statement `branch delete NAME` asks for confirmation, as the command does.
+    The statement `branch delete NAME` asks for confirmation, like the command.
     """
     source = query_text(text, file)
     values = params_of(params)
@@ -223,8 +223,8 @@ def mutate(
         show, graph, result.to_json(), lambda: shapes.change_output(result, asked, branch, actor)
     )
     if result.outcome is not None:
-        told = "nothing was changed" if dry_run else changed_branches(result.outcome)
-        answer(show, told, document)
+        text = "nothing was changed" if dry_run else changed_branches(result.outcome)
+        answer(show, text, document)
         return
     nodes, edges = counted(result.affected_nodes, "node"), counted(result.affected_edges, "edge")
     outcome = "nothing was changed" if dry_run else published(result.commit, branch)
@@ -296,13 +296,13 @@ def load(
     type; given more than once, or for a folder, all of its files. merge inserts and updates, append only inserts,
     overwrite replaces the types present in the files.
 
-    A load with bad rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the good rows are
-    loaded, and the others are in the file as JSON lines, each with its place, its text and what is wrong.
+    A load with invalid rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the valid rows
+    are loaded, and the others are written to the file as JSON lines, each with its position, its text and the error.
     """
     options = cells.reading_with(repeats, bad)
     _tell_formats(show, data, options)
     graph, branch = shapes.opened(where, show), branch_of(branch)
-    told = partial(shapes.load_document, show, graph, mode, create_from, actor_of(writer.actor))
+    shaped = partial(shapes.load_document, show, graph, mode, create_from, actor_of(writer.actor))
     if check:
         found = graph.load(
             source_of(data),
@@ -313,7 +313,7 @@ def load(
             violations=violations or True,
             dry_run=True,
         )
-        tell_check(show, found, bad.quarantine, told)
+        tell_check(show, found, bad.quarantine, shaped)
         return OK
     if mode == "overwrite":
         again = partial(graph.load, source_of(data), mode, branch, options=options, dry_run=True)
@@ -334,26 +334,26 @@ def load(
     report = None
     if run_checks and result.commit is not None:
         report = graph.check(branch, result.commit.id, actor=actor_of(writer.actor))
-    _tell_loaded(show, result, branch, report, told)
+    _tell_loaded(show, result, branch, report, shaped)
     _tell_quarantine(result, bad.quarantine)
     return OK if report is None or report.passed else FAILURE
 
 
 def _is_stream(item: str) -> bool:
-    """Whether what --data names can be read only once."""
+    """Whether the file of --data can be read only once."""
     return Path(item.partition("=")[2] or item).is_fifo()
 
 
-Told = Callable[[Any, Any], Any]  # what JSON says of a load, in the form that is wanted
+Shaped = Callable[[Any, Any], Any]  # the JSON document of a load, in the requested form
 
 
 def _tell_loaded(
-    show: Show, result: LoadResult, branch: str, report: CheckReport | None, told: Told
+    show: Show, result: LoadResult, branch: str, report: CheckReport | None, shaped: Shaped
 ) -> None:
     again = " (loaded before)" if result.replayed else ""
     text = f"loaded {load_counts(result)}: {published(result.commit, branch)}{again}"
     checked = {} if report is None else {"checks": report.to_json()}
-    answer(show, text, told(result, result.to_json() | checked))
+    answer(show, text, shaped(result, result.to_json() | checked))
     for name, count in result.new_each_time.items():
         them = "it" if count == 1 else "them"
         edges = counted(count, f"{name} edge")
@@ -366,15 +366,15 @@ def tell_check(
     show: Show,
     found: LoadResult,
     quarantine: str | None,
-    told: Told = lambda _, own: own,
+    shaped: Shaped = lambda _, own: own,
     **more: Any,
 ) -> None:
-    """What a load would bring."""
+    """Print what a load would change."""
     known = found.to_json()
     names = ("nodes", "edges", "rows", "quarantined", "cost")
     counts = {name: known[name] for name in names if name in known}
     text = "\n".join([f"{load_counts(found)} can be loaded", *load_lines(counts)])
-    answer(show, text, told(found, counts | more))
+    answer(show, text, shaped(found, counts | more))
     _tell_quarantine(found, quarantine)
     note(show, "nothing was changed")
 
@@ -382,11 +382,11 @@ def tell_check(
 def _tell_quarantine(result: LoadResult, file: str | None) -> None:
     if result.quarantined:
         rows = counted(sum(result.quarantined.values()), "row")
-        warn(f"{rows} left out, with what is wrong: {file}")
+        warn(f"{rows} left out, with errors: {file}")
 
 
 def _tell_formats(show: Show, data: list[str], options: Any) -> None:
-    """How CSV files will be read, before they are: what was guessed can be wrong."""
+    """Print how CSV files will be read: the guess can be wrong."""
     from omnigraph.write.input.preview import described_csv
 
     if show.quiet or format_of(show) is not OutputFormat.TABLE:
@@ -398,7 +398,7 @@ def _tell_formats(show: Show, data: list[str], options: Any) -> None:
 
 
 def source_of(data: list[str]) -> Any:
-    """What --data names: files of records, or tables by type."""
+    """The files of --data: records, or tables by type."""
     tables = [item for item in data if "=" in item and "/" not in item.partition("=")[0]]
     if not tables:
         return data[0] if len(data) == 1 else data
@@ -435,9 +435,9 @@ def infer(
         Option("--pipeline", help="Write a pipeline file that loads them.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Propose a schema for files of rows: types, keys, and edges where values of one are keys of another.
+    """Propose a schema for files of rows: types, keys, and edges where values of one file are keys of another.
 
-    The proposal is printed to be edited. --pipeline writes a file with which `omnigraph pipeline run` loads the files.
+    The proposal is printed for editing. --pipeline writes a file for `omnigraph pipeline run` that loads the files.
     """
     from omnigraph.write.infer import infer as proposed
 
@@ -451,7 +451,9 @@ def infer(
         return
     graph = Path(out).stem
     load = f"omnigraph pipeline run {graph} {pipeline} --engine local"
-    how = f"then {load}" if pipeline else "and --pipeline FILE writes how to load the files"
+    how = (
+        f"then {load}" if pipeline else "and --pipeline FILE writes a pipeline that loads the files"
+    )
     print(f"next: omnigraph init --schema {out} {graph}, {how}", file=sys.stderr)
 
 

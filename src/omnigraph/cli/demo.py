@@ -49,7 +49,7 @@ def demo(
 ) -> None:
     """Take a one-minute tour: load, index, search, branch, edit, review, merge, travel in time.
 
-    It needs neither server nor network, and leaves a graph to play with. Every step is a command line, run as
+    It needs neither server nor network, and leaves a graph to experiment with. Every step is a command line, run as
     shown.
     """
     from omnigraph.cli.app import COMMANDS
@@ -78,7 +78,7 @@ def _engine(engine: str) -> str:
     if engine == "auto":
         return "spark" if find_spec("pyspark") else "local"
     if engine not in ENGINES:
-        raise UsageError(f"--engine is auto, spark or local, not {engine!r}")
+        raise UsageError(f"--engine must be auto, spark or local, not {engine!r}")
     return engine
 
 
@@ -101,7 +101,7 @@ def _make_room(place: Path, again: bool) -> None:
 
 @contextmanager
 def _step(number: int, title: str) -> Iterator[None]:
-    """A step with its heading before and its time after."""
+    """Prints the heading before a step and its time after."""
     print(styled(f"{number:>2}  {title}", BOLD), flush=True)
     started = time.perf_counter()
     yield
@@ -117,7 +117,7 @@ def _take(step: TourStep) -> None:
 
 
 def _run(words: Sequence[str]) -> None:
-    """Run a command line of ours; what it prints is indented."""
+    """Run one of our command lines with indented output."""
     from omnigraph.cli.main import main
 
     with (
@@ -131,7 +131,7 @@ def _run(words: Sequence[str]) -> None:
 
 
 class _Indented(TextIOBase):
-    """A stream whose lines start further right; a line that is drawn over, such as progress, stays as it is."""
+    """A stream with indented lines; redrawn lines, such as progress, stay as they are."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._fresh = stream, True
@@ -152,7 +152,7 @@ class _Indented(TextIOBase):
 
 @contextmanager
 def _narrower() -> Iterator[None]:
-    """Tables leave room for the indentation."""
+    """Narrow tables to leave room for the indentation."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = str(_width() - len(INDENT))
     try:
@@ -171,7 +171,7 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _wrapped(words: Sequence[str]) -> Iterator[str]:
-    """A command line to read and to copy: broken before options where it is long."""
+    """A command line to read and copy: broken before options if it is long."""
     line = f"{INDENT}$ omnigraph"
     for part in _parts(words):
         if len(line) + len(part) + 3 > _width():

@@ -1,4 +1,4 @@
-"""Commands about what a state holds: its tables, and the bytes of a blob."""
+"""Commands about the content of a state: its tables, and the bytes of a blob."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CHUNK_BYTES = 4 << 20
 @examples("omnigraph snapshot people", "omnigraph snapshot --store people --branch draft --json")
 @rust_shape
 def snapshot(where: Where, show: Show, branch: Branch = None, at: At = None) -> None:
-    """Show the tables of a state, with their numbers of rows."""
+    """Show the tables of a state, with their row counts."""
     graph, branch = opened(where, show), branch_of(branch)
     found: Any = graph.snapshot(branch, point_of(graph, at, branch))
-    if hasattr(found, "rows"):  # a served one tells the numbers alone
+    if hasattr(found, "rows"):  # a served one has only the counts
         tables = [
             {"entity_kind": k, "type_name": n, "entity_count": c}
             for (k, n), c in found.rows.items()
@@ -59,7 +59,7 @@ def get_blob(
 ) -> None:
     """Write the bytes of a Blob property."""
     if length is not None and length < 1:
-        raise UsageError("--length is at least 1")
+        raise UsageError("--length must be at least 1")
     graph, branch = open_graph(where), branch_of(branch)
     blob = graph.blob(type_, id, property, branch, point_of(graph, at, branch))
     end = blob.size if length is None else min(blob.size, offset + length)

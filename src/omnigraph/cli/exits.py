@@ -1,4 +1,4 @@
-"""How the process ends: the one place where kinds of errors become exit codes."""
+"""Exit codes: the one place that maps kinds of errors to them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MEANINGS = {
     3: "not found",
     4: "conflict or failed precondition: read again, then decide",
     5: "permission denied",
-    6: "limit exceeded: ask for less, or raise the limit",
-    7: "unavailable: nothing happened, try again",
+    6: "limit exceeded: request less, or raise the limit",
+    7: "unavailable: nothing was changed, try again",
     8: "unknown outcome: check before trying again",
     9: "stored data is corrupt: run `omnigraph doctor`",
     130: "interrupted with Ctrl-C",
@@ -43,7 +43,7 @@ class UsageError(OmnigraphError):
 
 
 class Interrupted(Exception):
-    """Ctrl-C, with what it left behind. Not a KeyboardInterrupt, on which typer would exit by itself."""
+    """Ctrl-C, with its effects. Not a KeyboardInterrupt, on which typer would exit itself."""
 
 
 def exit_code(error: OmnigraphError) -> int:

@@ -71,11 +71,11 @@ def import_rust(
         Option("--branch", "-b", help="Only main and this branch; repeatable.", metavar="B"),
     ] = None,
 ) -> None:
-    """Take over a graph folder of the omnigraph written in Rust.
+    """Import a graph folder of the omnigraph written in Rust.
 
-    Its newest state becomes a new graph: main, and every branch by its name, with ids, blobs and vectors. History stays
-    behind. The folder is only read; stop its writers first. A folder that cannot be read is refused, with the way by
-    an export.
+    Its newest state becomes a new graph: main, and every branch by its name, with ids, blobs and vectors, without
+    history. The folder is only read; stop its writers first. If a folder cannot be read, the error explains how to use
+    an export instead.
     """
     from omnigraph.importing import import_rust as take_over
 
@@ -129,8 +129,8 @@ def doctor(
 ) -> int:
     """Check the integrity of a graph: names, history, tables, files and store; changes nothing.
 
-    The exit code is 1 when something is wrong. With --install it needs no graph: it lists the parts of omnigraph that
-    are installed, what each is for and how to get those that are missing.
+    The exit code is 1 if it finds a problem. With --install it needs no graph: it lists the installed parts of
+    omnigraph, the purpose of each, and how to get the missing ones.
     """
     if install:
         from omnigraph.cli.installed import parts
@@ -157,7 +157,7 @@ def _finding_lines(finding: Finding) -> list[str]:
 def upgrade(
     where: Where,
     show: Show,
-    check: Annotated[bool, Option("--check", help="Only say what would be done.")] = False,  # noqa: ARG001
+    check: Annotated[bool, Option("--check", help="Only report what would be done.")] = False,  # noqa: ARG001
 ) -> None:
     """Upgrade a graph to the newest storage format.
 

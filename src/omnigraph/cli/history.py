@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 COLOURS = {"id": "33", "names": "1;32", "dim": "2"}
 LOG_COMMITS = 20
 COMMITS_MAX = (
-    10_000  # in the form of the Rust project, whose list has no limit; as many as a server tells
+    10_000  # in the form of the Rust project, whose list has no limit; the maximum of a server
 )
 COLUMNS = ["id", "time", "actor", "kind", "message", "changes"]
 
@@ -100,13 +100,13 @@ def log(
         return
     documents = [commit.to_json() for commit in commits]
     rows = [[document[name] for name in COLUMNS] for document in documents]
-    told = shaped(
+    output = shaped(
         show,
         graph,
         documents,
         lambda: answers.CommitsOutput([answers.CommitOutput.of(c) for c in commits]),
     )
-    print_sheet(show, Sheet(COLUMNS, rows, document=told))
+    print_sheet(show, Sheet(COLUMNS, rows, document=output))
 
 
 @examples("omnigraph show people main", "omnigraph show main~1 --store people --json")
@@ -144,7 +144,7 @@ def diff(
     points: Annotated[
         list[str],
         Argument(
-            help="A..B, or A and B: points in time. A...B: B since it parted from A.",
+            help="A..B, or A and B: points in time. A...B: B since it diverged from A.",
             metavar="A..B",
             autocompletion=completing.points,
         ),
@@ -157,8 +157,8 @@ def diff(
     """Show the differences between two points in time.
 
     First the counts per type, then the rows: + added, - removed, ~ changed, with the changed properties only. A..B
-    compares two states. A...B shows what B did since it parted from A, or was last merged into it: what a merge would
-    bring along.
+    compares two states. A...B shows the changes of B since it diverged from A, or was last merged into it: what a
+    merge would change.
     """
     graph, branch = open_graph(where), branch_of(branch)
     a, b, from_merge_base = ends(points)
@@ -175,7 +175,7 @@ def diff(
 
 
 def ends(points: list[str]) -> tuple[str, str, bool]:
-    """The two points of `A..B`, `A...B` or `A B`, and whether they have three dots; one that is left out is main.
+    """The two points of `A..B`, `A...B` or `A B`, and whether they have three dots; an omitted one is main.
 
     >>> ends(["main~1..main"]), ends(["main...draft"]), ends(["draft"])
     (('main~1', 'main', False), ('main', 'draft', True), ('main', 'draft', False))
@@ -230,7 +230,7 @@ def changes(
     """Print the changes after a commit, commit by commit, oldest first.
 
     The cursor at the end marks where to continue; pass it to --after next time. --baseline writes the state to start
-    from, as records that load again, and prints the cursor that follows it.
+    from, as loadable records, and prints the cursor after it.
     """
     graph, branch = opened(where, show), branch_of(branch)
     _check_words("--kind", kind, ("node", "edge"))
@@ -239,7 +239,7 @@ def changes(
         _write_baseline(graph, branch, baseline, show, type_)
         return
     if commit is not None and (after is not None or limit is not None):
-        raise UsageError("--commit names one commit: leave --after and --limit out")
+        raise UsageError("--commit names one commit: omit --after and --limit")
     if contract_of(show) is not None:
         chosen = {"kind": kind, "type": type_, "op": op}
         if commit is None:
@@ -271,11 +271,11 @@ def _print_changes(show: Show, feed: Feed, wanted: dict[str, list[str] | None]) 
                 for change in found:
                     print_document(change.to_json(), one_line=True)
         case OutputFormat.JSON:
-            told = [
+            output = [
                 {"commit": id, "changes": [change.to_json() for change in found]}
                 for id, found in blocks
             ]
-            print_document({"blocks": told, "cursor": feed.cursor})
+            print_document({"blocks": output, "cursor": feed.cursor})
         case _:
             for id, found in blocks:
                 print("\n".join([short(id), *(change_line(change) for change in found)]))
@@ -285,7 +285,7 @@ def _print_changes(show: Show, feed: Feed, wanted: dict[str, list[str] | None]) 
 def _check_words(option: str, given: list[str] | None, known: tuple[str, ...]) -> None:
     wrong = [word for word in given or () if word not in known]
     if wrong:
-        raise UsageError(f"{option} is one of {', '.join(known)}, not {wrong[0]!r}")
+        raise UsageError(f"{option} must be one of {', '.join(known)}, not {wrong[0]!r}")
 
 
 def _is_wanted(change: Change, wanted: dict[str, list[str] | None]) -> bool:
@@ -295,7 +295,7 @@ def _is_wanted(change: Change, wanted: dict[str, list[str] | None]) -> bool:
 def _write_baseline(
     graph: Graph, branch: str, file: str, show: Show, types: list[str] | None
 ) -> None:
-    """All rows of a state in one file, which appears when it is whole, and the cursor from which the feed goes on."""
+    """Write all rows of a state to one file, which appears once complete, and the cursor where the feed continues."""
     cursor = graph.snapshot(branch).commit_id
     place = Path(file)
     with tempfile.TemporaryDirectory(prefix=".baseline-", dir=place.parent) as folder:
@@ -308,8 +308,8 @@ def _write_baseline(
             out.flush()
             os.fsync(out.fileno())
         os.replace(whole, place)
-    told = {"baseline": {"snapshot_commit_id": cursor, "resume_cursor": cursor}}
-    answer(show, f"wrote {file}\ncursor {cursor}", told)
+    document = {"baseline": {"snapshot_commit_id": cursor, "resume_cursor": cursor}}
+    answer(show, f"wrote {file}\ncursor {cursor}", document)
 
 
 def _nodes_first(part: Path) -> tuple[bool, str]:
@@ -335,7 +335,7 @@ def revert(
 ) -> int:
     """Undo one commit with a new commit; history is kept.
 
-    Rows that were changed again since are conflicts: they are listed, nothing is changed, and the exit code is 4.
+    Rows changed again since then are conflicts: they are listed, nothing is changed, and the exit code is 4.
     """
     words = ("would revert", "reverted")
     return _replay("revert", words, commit, where, show, writer, merging, branch)
@@ -373,7 +373,7 @@ def _replay(
     merging: Merging,
     branch: str | None,
 ) -> int:
-    """Undo or repeat one commit with the verb of the graph."""
+    """Revert or cherry-pick one commit."""
     graph, branch = open_graph(where), branch_of(branch)
     id = graph.commit(point_of(graph, commit, branch) or commit).id
     with writing(graph, branch, verb.replace("_", "-"), writer, show):
@@ -396,7 +396,7 @@ def _replay(
 def reset(
     to: Annotated[
         str,
-        Argument(help="Point to go back to.", metavar="POINT", autocompletion=completing.points),
+        Argument(help="Point to restore.", metavar="POINT", autocompletion=completing.points),
     ],
     where: Where,
     show: Show,
@@ -407,7 +407,7 @@ def reset(
 ) -> None:
     """Restore a branch to an earlier state with a new commit; history is kept.
 
-    It says what changes, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
+    It shows what changes, and asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """
     graph, branch = open_graph(where), branch_of(branch)
     point = graph.commit(point_of(graph, to, branch) or to).id

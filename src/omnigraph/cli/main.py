@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 GARBAGE_OBJECTS = (
     100_000  # between two collections: the objects of modules live as long as the process
 )
-SLEEP_AT_ONCE = "4"  # the least that OpenBLAS takes: 2**4 cycles
-WANT_PANDAS = frozenset(
-    {"demo", "load", "pipeline", "serve"}
-)  # where Spark may be used, or anything served
+SLEEP_AT_ONCE = "4"  # the minimum of OpenBLAS: 2**4 cycles
+WANT_PANDAS = frozenset({"demo", "load", "pipeline", "serve"})  # they may use Spark, or serve
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; what the console script calls."""
+    """Run one command line; the entry point of the console script."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words in (["version"], ["--version"]):
         print(f"omnigraph {omnigraph.__version__}")
@@ -42,12 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_quickly(words: Sequence[str]) -> None:
-    """Skip what a process that lives for one command can do without."""
+    """Skip what a process of one command does not need."""
     gc.set_threshold(GARBAGE_OBJECTS, 20, 100)
     if "spark" in words or WANT_PANDAS & set(words[:1]):
         return
     sys.meta_path.insert(0, _NoPandas())
-    # numpy's linear algebra starts a thread per core, and they spin for a while before they sleep.
+    # numpy's linear algebra starts a thread per core, which spin for a while before they sleep.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SLEEP_AT_ONCE)
 
 
@@ -58,7 +56,7 @@ def _end_quickly() -> None:
 
 
 class _NoPandas:
-    """As if pandas were not installed: Arrow imports it to recognise its objects, and a command line has none."""
+    """Hides pandas: Arrow imports it to recognise its objects, and a command line has none."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         if name == "pandas":
@@ -109,12 +107,12 @@ def _invoke(words: list[str]) -> int:
 
 
 def serve(arguments: Sequence[str] | None = None) -> int:
-    """What the console script `omnigraph-server` calls: `omnigraph serve`."""
+    """The entry point of the console script `omnigraph-server`: `omnigraph serve`."""
     return main(["serve", *(sys.argv[1:] if arguments is None else arguments)])
 
 
 def _in_our_words(words: list[str]) -> list[str]:
-    """The command line, also if it is spelt as the Rust project spells it."""
+    """The command line, translated if it is one of the Rust project."""
     from omnigraph.cli.context import config
     from omnigraph.cli.spellings import translated
 
@@ -154,7 +152,7 @@ def _internal(error: Exception) -> OmnigraphError:
 
 
 def _report(error: OmnigraphError, words: Sequence[str]) -> None:
-    """One JSON object where JSON was asked for, else the text with its code and help."""
+    """Print one JSON object if JSON was requested, else the text with its code and help."""
     from omnigraph.cli import suggesting
 
     suggesting.improve(error)
@@ -179,7 +177,7 @@ def _report(error: OmnigraphError, words: Sequence[str]) -> None:
 
 
 def _wants_theirs(words: Sequence[str]) -> bool:
-    """Whether JSON is wanted as the Rust project writes it: there a lost condition is an answer."""
+    """Whether JSON of the Rust project is requested: there a failed precondition is a result."""
     from omnigraph.cli.context import config
     from omnigraph.wire.contracts import CONTRACTS
 
@@ -189,7 +187,7 @@ def _wants_theirs(words: Sequence[str]) -> bool:
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Decided from the words alone, since they may be what is wrong."""
+    """Whether JSON is requested; decided from the words alone, since they may be invalid."""
     pairs = zip(words, [*words[1:], ""], strict=True)
     given = any(word == "--format" and value.startswith("json") for word, value in pairs)
     joined = any(word == "--json" or word.startswith("--format=json") for word in words)

@@ -1,4 +1,4 @@
-"""Commands that keep a graph in order: optimize, embed, cleanup, maintain, retention."""
+"""Commands of maintenance: optimize, embed, cleanup, maintain, retention."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def embed(
     property: Annotated[
         str | None, Option("--property", help="Only this property.", metavar="NAME")
     ] = None,
-    every: Annotated[bool, Option("--all", help="Replace vectors that exist, too.")] = False,
+    every: Annotated[bool, Option("--all", help="Replace existing vectors, too.")] = False,
     message: Message = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Make missing vectors of @embed properties.
+    """Compute missing vectors of @embed properties.
 
-    Each batch is a commit: run it again after an interruption, and it goes on with what is left. A dry run counts texts
-    and characters without asking the provider.
+    Each batch is a commit: run it again after an interruption, and it continues with the rest. A dry run counts texts
+    and characters without calling the provider.
     """
     graph, branch = open_graph(where), branch_of(branch)
     with writing(graph, branch, "embed", writer, show):
@@ -126,7 +126,7 @@ def cleanup(
     ended_days: Annotated[
         float | None,
         Option(
-            "--proposals", help="Also threads of proposals that ended so long ago.", metavar="DAYS"
+            "--proposals", help="Also threads of proposals that ended before then.", metavar="DAYS"
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -140,7 +140,7 @@ def cleanup(
     graph, days = open_graph(where), _days(older_than)
     if not dry_run:
         consent(yes, pruned, graph, keep, days, ended_days)
-    leaves = "some old history is removed; everything to keep is still there"
+    leaves = "some old history is removed; everything to keep is intact"
     with running("cleanup", writer, quiet=show.quiet, leaves=leaves):
         done = graph.cleanup(keep, days, ended_days=ended_days, dry_run=dry_run)
     document = shaped(
@@ -150,7 +150,7 @@ def cleanup(
 
 
 def _days(given: str | None) -> float | None:
-    """A number of days, or a length of time with its unit."""
+    """Days, from a number or a duration with its unit."""
     if given is None:
         return None
     found = DURATION.fullmatch(given.strip())
@@ -168,16 +168,16 @@ def maintain(
     writer: WriterOptions,
     once: Annotated[bool, Option("--once", help="Do what is due now, then exit.")] = False,
     every: Annotated[
-        float, Option("--every", help="Time between looks.", metavar="SECONDS")
+        float, Option("--every", help="Time between checks.", metavar="SECONDS")
     ] = 30.0,
     status: Annotated[bool, Option("--status", help="Only show what was done.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Maintain a graph: compact and index tables, remove what expired, clean history by its retention policy.
+    """Maintain a graph: compact and index tables, remove expired jobs, clean history by its retention policy.
 
-    It runs until Ctrl-C and works as long as no other process, such as a server, maintains the graph. `omnigraph log
-    --maintenance` shows the commits it made, --status everything it did. Where the policy lets history go, it says how
-    much that is and asks before it begins: --yes (or --confirm), or an answer on a terminal.
+    It runs until Ctrl-C and works while no other process, such as a server, maintains the graph. `omnigraph log
+    --maintenance` shows its commits, --status everything it did. If the policy removes history, it reports how much
+    and asks for confirmation first: --yes (or --confirm), or an answer on a terminal.
     """
     graph = open_graph(where)
     if not status:
@@ -185,7 +185,7 @@ def maintain(
     if status:
         _show_actions(show, graph.maintenance().actions)
     elif once:
-        with running("maintain", writer, quiet=show.quiet, leaves="what was done stays done"):
+        with running("maintain", writer, quiet=show.quiet, leaves="finished work is kept"):
             done = graph.maintain()
         _show_actions(show, done)
     else:
@@ -216,7 +216,7 @@ def _keep_maintaining(show: Show, graph: Graph, every: float) -> None:
     from contextlib import suppress
 
     if every < 1:
-        raise UsageError("--every is at least 1 second")
+        raise UsageError("--every must be at least 1 second")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     logging.getLogger("omnigraph.maintenance").setLevel(logging.INFO)
     note(show, f"maintaining {graph.uri}; press Ctrl-C to stop")
@@ -236,13 +236,13 @@ def retention(
         float | None, Option("--days", help="Keep younger commits, too.", metavar="DAYS")
     ] = None,
     every: Annotated[
-        float, Option("--every-hours", help="How often to clean.", metavar="HOURS")
+        float, Option("--every-hours", help="Hours between cleanups.", metavar="HOURS")
     ] = 1.0,
     keep_all: Annotated[bool, Option("--keep-all", help="Remove no history.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Show or set how much history maintenance leaves; until it is set, that is all of it.
+    """Show or set how much history maintenance keeps; by default all of it.
 
     Setting it asks for confirmation: --yes (or --confirm), or an answer on a terminal.
     """

@@ -1,4 +1,4 @@
-"""What several commands share: options, sets of options, and how a command names its examples."""
+"""Options and sets of options shared by several commands, and the decorator for their examples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def examples(first: str, second: str) -> Callable[[Function], Function]:
 
 
 def rust_shape(run: Function) -> Function:
-    """Mark a command whose JSON has a form in the Rust project, and can be had in it."""
+    """Mark a command whose JSON is also available in the form of the Rust project."""
     run.rust_shape = True  # type: ignore[attr-defined]
     return run
 
@@ -36,7 +36,7 @@ class OutputFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
-    JSON_0_10 = "json-0.10"  # as the Rust project writes it
+    JSON_0_10 = "json-0.10"  # the form of the Rust project
     JSON_0_13 = "json-0.13"
     JSONL = "jsonl"
     CSV = "csv"
@@ -46,7 +46,7 @@ class OutputFormat(StrEnum):
 
 
 class OnError(StrEnum):
-    """What happens to a load with rows that break a rule."""
+    """How a load handles rows that violate a rule."""
 
     REFUSE = "refuse"
     QUARANTINE = "quarantine"
@@ -98,11 +98,11 @@ Params = Annotated[
     str | None, Option("--params", help="Parameter values, as JSON or @FILE.", metavar="JSON")
 ]
 Language = Annotated[
-    str | None, Option("--language", help="gq or cypher, where the text could be either.")
+    str | None, Option("--language", help="gq or cypher, if the text could be either.")
 ]
 Settings = Annotated[
     list[str] | None,
-    Option("--set", help="A setting of this run, as `set` lines make them.", metavar="NAME=VALUE"),
+    Option("--set", help="Setting of this run, like a `set` line.", metavar="NAME=VALUE"),
 ]
 Engine = Annotated[str, Option("--engine", help="auto, local or spark.")]
 LoadId = Annotated[
@@ -111,7 +111,7 @@ LoadId = Annotated[
 ]
 Violations = Annotated[
     str | None,
-    Option("--violations", help="Write all violations to a file in here.", metavar="FOLDER"),
+    Option("--violations", help="Write all violations to a file in this folder.", metavar="FOLDER"),
 ]
 Message = Annotated[str | None, Option("--message", "-m", help="Commit message.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")]
@@ -142,7 +142,7 @@ class OptionSet:
 
 @value
 class Where(OptionSet):
-    """Which graph: the same words in every command. `words` tells the graph from a command's own words."""
+    """The graph, given the same way in every command. `words` tells the graph from a command's own words."""
 
     uri: Uri = None
     store: Store = None
@@ -173,24 +173,28 @@ class WriterOptions(OptionSet):
 
 @value
 class RepeatOptions(OptionSet):
-    """What becomes of several rows with one id."""
+    """How to handle several rows with one id."""
 
     duplicates: Annotated[
         str | None,
-        Option("--duplicates", help="Of rows with one id keep the first, the last, or refuse."),
+        Option(
+            "--duplicates", help="Of rows with the same ID keep the first, the last, or refuse."
+        ),
     ] = None
     version_property: Annotated[
         str | None,
-        Option("--version-property", help="Newer rows have more of it; older are left out."),
+        Option(
+            "--version-property", help="Newer rows have a higher value; older ones are skipped."
+        ),
     ] = None
 
 
 @value
 class BadRowOptions(OptionSet):
-    """What becomes of rows that cannot be loaded."""
+    """How to handle rows that cannot be loaded."""
 
     on_error: Annotated[
-        OnError, Option("--on-error", help="Bad rows: refuse all, or load the others.")
+        OnError, Option("--on-error", help="Invalid rows: refuse all, or load the others.")
     ] = OnError.REFUSE
     quarantine: Annotated[
         str | None, Option("--quarantine", help="New file for rows left out.", metavar="FILE")
@@ -202,13 +206,13 @@ class BadRowOptions(OptionSet):
 
 @value
 class CsvOptions(OptionSet):
-    """How CSV files are written."""
+    """The format of CSV files."""
 
     delimiter: Annotated[
-        str | None, Option("--delimiter", help="Between cells of CSV files.", metavar="C")
+        str | None, Option("--delimiter", help="Separator of CSV cells.", metavar="C")
     ] = None
     quote: Annotated[
-        str, Option("--quote", help="Around cells of CSV files; empty: never.", metavar="C")
+        str, Option("--quote", help="Quote of CSV cells; empty: none.", metavar="C")
     ] = '"'
     column_names: Annotated[
         str | None,
@@ -220,7 +224,7 @@ class CsvOptions(OptionSet):
     encoding: Annotated[str, Option("--encoding", help="Encoding of CSV files.")] = "utf-8"
 
     def reading(self, repeats: RepeatOptions) -> Any:
-        """How to read what is loaded; none where nothing was said."""
+        """How to read the input; None if no option was given."""
         from omnigraph.write.input.options import CsvFormat, Options
         from omnigraph.write.repeats import Repeats
 
@@ -230,7 +234,7 @@ class CsvOptions(OptionSet):
         return None if options == Options() else options
 
     def reading_with(self, repeats: RepeatOptions, bad: BadRowOptions) -> Any:
-        """The same, and where rows go that cannot be loaded."""
+        """The same, and where invalid rows go."""
         from dataclasses import replace
 
         from omnigraph.write.input.options import Options
@@ -250,7 +254,7 @@ class CsvOptions(OptionSet):
 
 @value
 class Merging(OptionSet):
-    """How to bring changes into a branch."""
+    """How to merge changes into a branch."""
 
     dry_run: DryRun = False
     message: Message = None
@@ -262,13 +266,13 @@ class Merging(OptionSet):
         str | None,
         Option(
             "--decisions",
-            help="Resolve conflicts as a JSON file says; - for stdin.",
+            help="Resolve conflicts as in a JSON file; - for stdin.",
             metavar="FILE",
         ),
     ] = None
 
     def decided(self) -> dict[str, Any]:
-        """What --strategy and --decisions say, as arguments of a merge."""
+        """The values of --strategy and --decisions, as arguments of a merge."""
         from omnigraph.cli.context import decisions_of
 
         if self.strategy is not None and self.decisions is not None:

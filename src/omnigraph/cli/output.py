@@ -1,4 +1,4 @@
-"""Data on stdout in the format asked for, notes on stderr."""
+"""Data on stdout in the requested format, notes on stderr."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no in
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Rows to print in any format; `document` is what JSON shows instead, where that differs."""
+    """Rows to print in any format; `document` is shown as JSON instead, if it differs."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -52,18 +52,18 @@ class Sheet:
 
 
 def format_of(show: Show) -> OutputFormat:
-    """The format asked for, else the configured one. In which form JSON is, `contract_of` says."""
+    """The requested format, else the configured one; `contract_of` has the form of JSON."""
     return OutputFormat.JSON if contract_of(show) is not None else _format(show)
 
 
 def contract_of(show: Show) -> str | None:
-    """The version of the Rust project in whose form JSON is wanted, if it is."""
+    """The version of the Rust project whose form of JSON is requested, if any."""
     format = _format(show)
     if format in CONTRACTED:
         return CONTRACTED[format]
     wanted = config()["defaults.json"] if format is OutputFormat.JSON else None
     if wanted is not None and wanted not in CONTRACTS:
-        raise UsageError(f"the form of JSON is {' or '.join(CONTRACTS)}, not {wanted!r}")
+        raise UsageError(f"the form of JSON must be {' or '.join(CONTRACTS)}, not {wanted!r}")
     return wanted
 
 
@@ -93,19 +93,19 @@ def warn(text: str) -> None:
 
 
 def styled(text: str, style: str, stream: Any = None) -> str:
-    """Text in a colour, on a terminal that shows colours."""
+    """Text in a colour, on a terminal with colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if colourful(stream or sys.stdout) else text
 
 
 def coloured_error(text: str) -> str:
-    """The text of errors with colours for what happened, where and what to do."""
+    """The text of errors, with colours for the message, the place and the help."""
     if not colourful(sys.stderr):
         return text
     return "\n".join(_coloured_line(line) for line in text.splitlines())
 
 
 def violations_table(found: Sequence[Mapping[str, Any]]) -> str:
-    """What is wrong with a write: where, and what. Columns without a value are left out."""
+    """The violations of a write as a table. Columns without a value are left out."""
     from omnigraph.cli.table import draw
 
     names = [n for n in VIOLATION_COLUMNS if any(v.get(n) is not None for v in found)]
@@ -150,7 +150,7 @@ def print_document(document: Any, *, one_line: bool = False, pretty: bool = Fals
 
 
 def print_sheet(show: Show, sheet: Sheet, *, rows_max: int = ROWS_SHOWN_MAX) -> None:
-    """Rows, in the format asked for."""
+    """Print rows in the requested format."""
     match format_of(show):
         case OutputFormat.TABLE:
             from omnigraph.cli.table import draw
@@ -204,7 +204,7 @@ def sheet_of(result: Result, rows_max: int, format: OutputFormat) -> Sheet:
 
 
 class _Ends(Sequence[Any]):
-    """The rows of a large result of which only the first and the last are shown."""
+    """The rows of a large result; only the first and the last are shown."""
 
     def __init__(self, result: Result, shown: int) -> None:
         from omnigraph.values.spelling import to_json

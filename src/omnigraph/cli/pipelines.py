@@ -47,10 +47,10 @@ def run_pipeline(
         Option("--lineage", help="Append OpenLineage events to this file.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Run a pipeline file: load its sources as one commit, then optimize and merge if it says so.
+    """Run a pipeline file: load its sources as one commit, then optimize and merge if the file says so.
 
-    The file names the graph, the branch, the mode, the sources with their mappings to types, and what follows. It
-    means the same on Spark and in process. One that overwrites asks for confirmation, as `omnigraph load` does.
+    The file names the graph, the branch, the mode, the sources with their mappings to types, and the steps after the
+    load. It works the same on Spark and in process. Overwriting asks for confirmation, as with `omnigraph load`.
     """
     from dataclasses import replace
 
@@ -74,10 +74,10 @@ def run_pipeline(
         consent(yes, replaced, graph, spec.branch, again)
     with (
         writing(graph, spec.branch, "load", writer, show),
-        events.lineage(lineage, graph.uri, Path(file).stem, spec) as told,
+        events.lineage(lineage, graph.uri, Path(file).stem, spec) as run,
     ):
         key, actor = load_id or spec.load_id, actor_of(writer.actor)
-        text, document = _run(graph, spec, engine, key, actor, told)
+        text, document = _run(graph, spec, engine, key, actor, run)
     answer(show, text, document)
 
 
@@ -87,11 +87,11 @@ def _run(
     engine: str,
     load_id: str | None,
     actor: str | None,
-    told: PipelineRun | None,
+    run: PipelineRun | None,
 ) -> tuple[str, dict[str, Any]]:
     result = _pipeline_load(graph, spec, engine, actor=actor, idempotency_key=load_id)
-    if told is not None:
-        told.completed(result)
+    if run is not None:
+        run.completed(result)
     text = f"loaded {load_counts(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
     if spec.then.optimize:

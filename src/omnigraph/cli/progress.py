@@ -1,4 +1,4 @@
-"""Long operations: progress on stderr while they run, and what Ctrl-C leaves behind."""
+"""Long operations: progress on stderr while they run, and the effects of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CLEAR_LINE = "\r\x1b[K"
 def writing(
     graph: Graph, branch: str, phase: str, writer: WriterOptions, show: Show
 ) -> Iterator[None]:
-    """Around a write: reports progress; on Ctrl-C says whether anything was published."""
+    """Around a write: reports progress; on Ctrl-C also whether anything was published."""
     with explaining_interrupts(graph, branch), reporting(phase, writer.progress, quiet=show.quiet):
         yield
 
 
 @contextmanager
 def running(phase: str, writer: WriterOptions, *, quiet: bool, leaves: str) -> Iterator[None]:
-    """Around other long work: reports progress; on Ctrl-C says what it leaves behind."""
+    """Around other long work: reports progress; on Ctrl-C also its effects."""
     try:
         with reporting(phase, writer.progress, quiet=quiet):
             yield
@@ -45,7 +45,7 @@ def running(phase: str, writer: WriterOptions, *, quiet: bool, leaves: str) -> I
 
 @contextmanager
 def reporting(phase: str, mode: ProgressMode, *, quiet: bool = False) -> Iterator[None]:
-    """Report on the work inside, in the way that was asked for."""
+    """Report on the work inside, in the requested mode."""
     from omnigraph.storage import metrics
 
     with metrics.operation(phase) as cost:
@@ -73,7 +73,7 @@ def _reporter(phase: str, cost: Cost, mode: ProgressMode, quiet: bool) -> Report
 
 @contextmanager
 def explaining_interrupts(graph: Graph, branch: str) -> Iterator[None]:
-    """Around a write: an interrupt looks at the branch to say whether anything was published."""
+    """Around a write: on an interrupt, checks the branch to report whether anything was published."""
     before = _head(graph, branch)
     try:
         yield
@@ -85,7 +85,7 @@ def _head(graph: Graph, branch: str) -> str | None:
     try:
         return graph.snapshot(branch).commit_id
     except OmnigraphError:
-        return None  # a branch that the write itself would create
+        return None  # a branch the write itself would create
 
 
 def _outcome(graph: Graph, branch: str, before: str | None) -> str:
@@ -104,7 +104,7 @@ def _outcome(graph: Graph, branch: str, before: str | None) -> str:
 
 
 class Reporter:
-    """Prints how far an operation is: a line that is written over, or objects as lines."""
+    """Prints the progress of an operation: as a redrawn line, or as JSON lines."""
 
     def __init__(self, phase: str, cost: Cost, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -135,5 +135,5 @@ class Reporter:
 
 
 def _width() -> int:
-    """Of the terminal that shows progress, less one: a full line would wrap on some."""
+    """The width of the terminal, less one: a full line would wrap on some."""
     return shutil.get_terminal_size((80, 24)).columns - 1

@@ -57,13 +57,13 @@ def propose(
     where: Where,
     show: Show,
     writer: WriterOptions,
-    title: Annotated[str, Option("--title", "-t", help="What it does, in a line.")],
-    text: Annotated[str, Option("--text", help="What a reviewer should know.")] = "",
+    title: Annotated[str, Option("--title", "-t", help="One-line summary.")],
+    text: Annotated[str, Option("--text", help="Description for reviewers.")] = "",
     into: Annotated[
         str | None, Option("--into", help="Branch to merge into (default: main).", metavar="DST")
     ] = None,
     reviewer: Annotated[
-        list[str] | None, Option("--reviewer", help="Who should look at it.", metavar="ACTOR")
+        list[str] | None, Option("--reviewer", help="Requested reviewer.", metavar="ACTOR")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -115,19 +115,20 @@ def review(
     merging: Merging,
     merge: Annotated[bool, Option("--merge", help="Merge it.")] = False,
     request_changes: Annotated[
-        str | None, Option("--request-changes", help="Ask for changes.", metavar="TEXT")
+        str | None, Option("--request-changes", help="Request changes.", metavar="TEXT")
     ] = None,
     close: Annotated[bool, Option("--close", help="Close it without merging.")] = False,
     rows: Annotated[int, Option("--rows", help="Maximum number of rows; 0 for all.")] = ROWS_SHOWN,
     skip_checks: Annotated[
-        bool, Option("--skip-checks", help="Merge though checks fail, where no policy forbids it.")
+        bool,
+        Option("--skip-checks", help="Merge despite failed checks, unless a policy forbids it."),
     ] = False,
 ) -> int:
-    """Show what a proposal would change, and what was said about it; or decide on it.
+    """Show the changes and comments of a proposal, or decide on it.
 
-    It shows the rows that changed since the branch parted from its target, whether it would merge, what the checks
-    found, and what is missing before it may be merged. --merge publishes it as one commit, with exit code 4 if there
-    are conflicts.
+    It shows the rows that changed since the branch diverged from its target, whether it would merge, the results of
+    the checks, and what is missing before it may be merged. --merge publishes it as one commit, with exit code 4 if
+    there are conflicts.
     """
     graph, actor = open_graph(where), actor_of(writer.actor)
     if sum((merge, close, request_changes is not None)) > 1:
@@ -164,7 +165,7 @@ def _review_text(graph: Graph, found: Review, rows: int) -> str:
     shown = found.proposal
     lines = [
         styled(f"{shown.number}  {shown.title}", "1"),
-        f"{shown.state.replace('_', ' ')}, by {shown.author or 'nobody'}: {shown.source} into {shown.target}",
+        f"{shown.state.replace('_', ' ')}, by {shown.author or 'anonymous'}: {shown.source} into {shown.target}",
         f"from {short(found.base)} to {short(found.head)}: {counts_line(found.counts) or 'no rows'}",
     ]
     lines += [f"checks {what}: {', '.join(n)}" for what, n in found.changed_checks.items() if n]
@@ -188,7 +189,7 @@ def _entry(entry: ThreadEntry) -> str:
     on = f" on {place}" if place else ""
     about = f" ({short(entry.head)})" if entry.head and entry.kind == "approved" else ""
     text = f": {entry.text}" if entry.text else ""
-    return f"{ago(entry.time):>8}  {entry.actor or 'somebody'} {SAID[entry.kind]}{about}{on}{text}"
+    return f"{ago(entry.time):>8}  {entry.actor or 'anonymous'} {SAID[entry.kind]}{about}{on}{text}"
 
 
 @examples(
@@ -197,7 +198,7 @@ def _entry(entry: ThreadEntry) -> str:
 )
 def comment(
     number: Number,
-    text: Annotated[str, Argument(help="What to say.", metavar="TEXT")],
+    text: Annotated[str, Argument(help="Text of the comment.", metavar="TEXT")],
     where: Where,
     show: Show,
     writer: WriterOptions,
@@ -206,7 +207,7 @@ def comment(
         Option("--on", help="Type, Type/ID or Type/ID.property.", metavar="PLACE"),
     ] = None,
 ) -> None:
-    """Say something about a proposal, or about a type, a row or a cell it changes."""
+    """Comment on a proposal, or on a type, a row or a cell it changes."""
     graph = open_graph(where)
     type, id, property = (None, None, None) if on is None else place_of(on)
     done = graph.comment(
@@ -242,7 +243,7 @@ def approve(
         str | None, Option("--head", help="Only if the branch is at this commit.", metavar="COMMIT")
     ] = None,
 ) -> None:
-    """Approve a proposal as its branch is now; commits after it need another approval."""
+    """Approve a proposal at the current head of its branch; later commits need another approval."""
     done = open_graph(where).approve(number, head=head, text=text, actor=actor_of(writer.actor))
     _said(show, done)
 
@@ -262,28 +263,28 @@ def check(
     at: At = None,
     before: Before = None,
     only: Annotated[
-        list[str] | None, Option("--only", help="Run this check alone.", metavar="NAME")
+        list[str] | None, Option("--only", help="Only run this check.", metavar="NAME")
     ] = None,
     apply: Annotated[
         str | None,
-        Option("--apply", help="Bring the checks of a file into force first.", metavar="C.gq"),
+        Option("--apply", help="First apply the checks of a file.", metavar="C.gq"),
     ] = None,
     listed: Annotated[bool, Option("--list", help="Print the checks in force.")] = False,
     engine: Annotated[str, Option("--engine", help="auto, local or spark.")] = "auto",
     message: Message = None,
 ) -> int:
-    """Run the checks of a branch on one commit; exit code 1 if one fails that is an error.
+    """Run the checks of a branch on one commit; exit code 1 if one of severity error fails.
 
     Checks are queries of a .gq file that must return no rows, or rows within a bound. They are versioned with the
-    graph: --apply replaces those of a branch by those of a file, as one commit. Some compare two states: the commit and
-    the one before it, or the point given with --before.
+    graph: --apply replaces those of a branch with those of a file, as one commit. Some compare two states: the commit
+    and the one before it, or the point given with --before.
     """
     graph, branch = open_graph(where), branch_of(branch)
     actor = actor_of(writer.actor)
     if apply is not None:
         done = graph.apply_checks(read_text(apply), branch, message, actor)
-        told = f"{counted(len(done.added), 'check')} added, {len(done.changed)} changed"
-        text = f"{told}, {len(done.removed)} removed: {published(done.commit, branch)}"
+        counts = f"{counted(len(done.added), 'check')} added, {len(done.changed)} changed"
+        text = f"{counts}, {len(done.removed)} removed: {published(done.commit, branch)}"
         print(text, file=sys.stderr)
     if listed:
         found = graph.checks(branch, point_of(graph, at, branch))
@@ -316,7 +317,7 @@ def stats(
         list[str] | None, Option("--type", help="Only this type.", metavar="TYPE")
     ] = None,
 ) -> None:
-    """Show what a state holds: rows, nulls, distinct values and ranges of each column."""
+    """Show a profile of a state: rows, nulls, distinct values and ranges of each column."""
     graph, branch = open_graph(where), branch_of(branch)
     found = graph.profile(
         branch,
@@ -353,7 +354,7 @@ def blame(
     branch: Branch = None,
     at: At = None,
 ) -> None:
-    """Show who wrote what a node or edge says: property by property, the commit that gave it its value."""
+    """Show who wrote each property of a node or edge: the commit that set its value."""
     from omnigraph.drawing.history import ago
 
     graph, branch = open_graph(where), branch_of(branch)

@@ -55,7 +55,7 @@ def login(
         str | None, Option("--token", help="The token; else it is read from standard input.")
     ] = None,
 ) -> None:
-    """Keep the token of a configured server, in a file only you can read."""
+    """Store the token of a configured server, in a file only you can read."""
     from omnigraph.remote.credentials import store
 
     _known(name)
@@ -68,11 +68,11 @@ def login(
 
 @examples("omnigraph logout prod", "omnigraph logout prod --json")
 def logout(name: ServerName, show: Show) -> None:
-    """Forget the token of a server."""
+    """Delete the stored token of a server."""
     from omnigraph.remote.credentials import store
 
     known = store(name, None)
-    text = f"logged out of {name}" if known else f"there was no token for {name}"
+    text = f"logged out of {name}" if known else f"no token was stored for {name}"
     answer(show, text, {"server": name, "removed": known})
 
 
@@ -80,7 +80,7 @@ def _known(name: str) -> None:
     if name in config().servers:
         return
     help = f"Add it to {config().path}: servers: {{{name}: {{url: https://…}}}}."
-    raise UsageError(f"there is no server called {name!r}", help=help)
+    raise UsageError(f"unknown server {name!r}", help=help)
 
 
 @examples("omnigraph profile list", "omnigraph profile list --json")
@@ -96,11 +96,11 @@ def list_profiles(show: Show) -> None:
 def show_profile(
     name: Annotated[str, Argument(help="Profile.", metavar="NAME")], show: Show
 ) -> None:
-    """Show what a profile stands for."""
+    """Show the settings of a profile."""
     profile = config().profiles.get(name)
     if profile is None:
         known = ", ".join(sorted(config().profiles)) or "none"
-        raise UsageError(f"there is no profile {name!r}; known profiles: {known}")
+        raise UsageError(f"unknown profile {name!r}; known profiles: {known}")
     answer(show, _described(profile), {"name": name, **profile})
 
 

@@ -49,7 +49,7 @@ def serve(
     graphs: Annotated[
         list[str] | None,
         Argument(
-            help="Graphs to serve, each with the ID it gets.",
+            help="Graphs to serve, each with its ID.",
             metavar="[ID=]GRAPH…",
             autocompletion=completing.graphs,
         ),
@@ -90,9 +90,9 @@ def serve(
     One process serves one or many graphs. Requests carry bearer tokens (--tokens-file, or
     OMNIGRAPH_SERVER_BEARER_TOKEN); to serve without tokens, give --unauthenticated: then it accepts requests to
     localhost, to IP addresses and to the names of --allow-host, and none from web pages of other origins. `/ui` is the
-    explorer, `/docs` lists all routes. With --workers, N processes share the port. SIGHUP reads settings, policies and
-    stored queries again, SIGTERM shuts down gracefully. With --cluster, what is applied to the cluster is served as
-    soon as it is applied.
+    explorer, `/docs` lists all routes. With --workers, N processes share the port. SIGHUP reloads settings, policies
+    and stored queries, SIGTERM shuts down gracefully. With --cluster, changes applied to the cluster are served
+    immediately.
     """
     host, port = address_of(bind)
     several = [*(graphs or ()), *("=".join(_pair(text)) for text in named or ())]
@@ -133,7 +133,7 @@ def mcp(
     queries: Annotated[
         list[str] | None, Option("--queries", help="Stored queries: a .gq file or a folder.")
     ] = None,
-    policy: Annotated[Text, Option("--policy", help="Policy the agent is under.")] = None,
+    policy: Annotated[Text, Option("--policy", help="Policy for the agent.")] = None,
     actor: Annotated[
         Text, Option("--as", help="Actor of the agent's commits.", metavar="ACTOR")
     ] = None,
@@ -146,9 +146,9 @@ def mcp(
 ) -> None:
     """Serve a graph to an agent over stdio, with the Model Context Protocol.
 
-    The program that runs the agent starts this command and talks to it over stdin and stdout. The agent can look at
-    everything, and changes go to a branch of its own: main only where a policy allows it. Behind a server, the token in
-    OMNIGRAPH_TOKEN says who it is; a server also speaks MCP itself, at /mcp and /graphs/ID/mcp.
+    The program that runs the agent starts this command and talks to it over stdin and stdout. The agent can read
+    everything, and its changes go to its own branch: to main only if a policy allows it. With a server, the token in
+    OMNIGRAPH_TOKEN identifies it; a server also speaks MCP itself, at /mcp and /graphs/ID/mcp.
     """
     from omnigraph.agents.toolbox import McpMissing, Provenance, Toolbox, catalog_of_text
 
@@ -161,7 +161,7 @@ def mcp(
     place, name = address(where), actor_of(actor)
     is_served = place.startswith(("http://", "https://"))
     if is_served and (queries or policy or actor):
-        raise UsageError("a server has stored queries, a policy and actors of its own")
+        raise UsageError("a server has its own stored queries, policy and actors")
     graph = omnigraph.open(place, policy=policy, actor=name)
     stored = {}
     if queries:
@@ -173,7 +173,7 @@ def mcp(
 
 
 def _supervise(read: Callable[[], Settings], workers: int, *listen: Any) -> None:
-    """Several processes: this one only listens."""
+    """Run several processes: this one only listens."""
     try:
         from omnigraph.server.listening import Listen
         from omnigraph.server.log import log_to_stderr
@@ -193,13 +193,13 @@ def _server() -> Any:
 
 
 def _announce(address: str) -> None:
-    """The line that programs which start a server wait for."""
+    """Print the line that programs starting a server wait for."""
     print(f"OMNIGRAPH_LISTEN_ADDR={address}", flush=True)
 
 
 @dataclass
 class _Target:
-    """What to serve, as the command line names it."""
+    """What to serve, from the command line."""
 
     graphs: list[str]
     store: str | None
@@ -228,7 +228,7 @@ class _Target:
         )
 
     def _pairs(self) -> list[tuple[str, str]]:
-        """The graphs with their ids, where no file names them."""
+        """The graphs with their ids, unless a file names them."""
         store = self.store
         if not (store or self.graphs or self.file or self.cluster):
             store = config()["defaults.store"]
@@ -241,7 +241,7 @@ class _Target:
         return [("default", store)] if store else [_pair(text) for text in self.graphs]
 
     def watch(self) -> None:
-        """Take up what is applied to a cluster."""
+        """Reload when something is applied to the cluster."""
         if self.cluster is not None:
             from omnigraph.server.clusters import watch
 
@@ -251,7 +251,7 @@ class _Target:
 def _pair(text: str) -> tuple[str, str]:
     id, equals, uri = text.partition("=")
     if not equals or not uri:
-        raise UsageError(f"of several graphs, each needs an ID: write ID={text}, not {text}")
+        raise UsageError(f"with several graphs, each needs an ID: write ID={text}, not {text}")
     return id, uri
 
 
@@ -280,7 +280,7 @@ def address_of(bind: str) -> tuple[str, int]:
     """The host and port of `--bind`."""
     host, colon, port = bind.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"--bind is HOST:PORT, not {bind!r}")
+        raise UsageError(f"--bind must be HOST:PORT, not {bind!r}")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  an empty host means everywhere
 
 
@@ -297,8 +297,8 @@ def explore(
     """Explore a graph in the browser: query, schema, history, merges and imports.
 
     It serves one graph to this machine only, on a free port, until Ctrl-C, and prints the address to stdout. The
-    address contains a secret that every request needs: do not share it. Commits are by the actor of --as, of the
-    settings, or of Git's `user.name`; where there is none, the explorer asks once.
+    address contains a secret that every request needs: do not share it. The actor of commits is that of --as, of the
+    settings, or Git's `user.name`; without any of them, the explorer asks once.
     """
     import secrets
     from contextlib import suppress
@@ -332,11 +332,11 @@ def explore(
 
 
 def _name_in_git() -> str | None:
-    """What Git calls who works here; none where it does not know."""
+    """The user's name in Git; None if it is not set."""
     import subprocess
 
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             ["git", "config", "--get", "user.name"],  # noqa: S607
             capture_output=True,
             text=True,
@@ -345,7 +345,7 @@ def _name_in_git() -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
-    return told.stdout.strip() or None
+    return done.stdout.strip() or None
 
 
 def graph_id_of(address: str) -> str:
@@ -488,7 +488,7 @@ def explain_policy(
     from omnigraph.policy.questions import ON_SERVER, Action, Question
 
     if action not in tuple(Action):
-        raise UsageError(f"--action is one of {', '.join(Action)}, not {action!r}")
+        raise UsageError(f"--action must be one of {', '.join(Action)}, not {action!r}")
     asked = Action(action)
     where = None if asked in ON_SERVER else graph
     question = Question(actor, asked, where, branch, target, mode, type_name)

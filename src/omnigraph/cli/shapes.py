@@ -1,7 +1,7 @@
-"""JSON in the form of the Rust project: the answer its HTTP interface gives to the same verb.
+"""JSON in the form of the Rust project: the response of its HTTP interface to the same verb.
 
-A served graph answers in this form, and its answer is printed as it came. Of a local graph the structs of `wire` make
-the same answer.
+A served graph responds in this form, which is printed unchanged. For a local graph the structs of `wire` produce the
+same response.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 @value
 class AskedQuery:
-    """A query as it was given on the command line."""
+    """A query as given on the command line."""
 
     text: str
     name: str | None
@@ -55,7 +55,7 @@ class AskedQuery:
 
 
 class JsonShapeMissing(UsageError):
-    """This command has no counterpart in the Rust project, so its JSON has no form there."""
+    """The command has no counterpart in the Rust project, so its JSON has no form there."""
 
     code = "json_shape_missing"
     default_help = (
@@ -64,14 +64,14 @@ class JsonShapeMissing(UsageError):
 
 
 def check_shape(show: Show, run: Callable[..., Any]) -> None:
-    """Refuse a form that a command does not have, before it has done anything."""
+    """Refuse a form the command does not have, before it does anything."""
     contract = contract_of(show)
     if contract is not None and not hasattr(run, "rust_shape"):
         raise JsonShapeMissing(f"version {contract} of the Rust project has no such command")
 
 
 def opened(where: Where, show: Show) -> Graph:
-    """The graph; a served one is asked in the form that is wanted."""
+    """The graph; a served one responds in the requested form."""
     graph: Any = open_graph(where)
     contract = contract_of(show)
     if contract is not None and hasattr(graph, "speak"):
@@ -81,7 +81,7 @@ def opened(where: Where, show: Show) -> Graph:
 
 
 def shaped(show: Show, graph: Graph, own: Any, made: Callable[[], Any]) -> Any:
-    """The document of an answer: `own`, or where their form is wanted what the server said, else what is made here."""
+    """The document to print: `own`, or in their form the server's response, or for a local graph `made`."""
     if contract_of(show) is None:
         return own
     import msgspec
@@ -90,7 +90,7 @@ def shaped(show: Show, graph: Graph, own: Any, made: Callable[[], Any]) -> Any:
     return msgspec.to_builtins(heard[-1] if heard else made(), enc_hook=str)
 
 
-# --- answers that need more than a struct ----------------------------------------------------------------------------
+# --- responses that need more than a struct --------------------------------------------------------------------------
 
 
 def read_document(
@@ -118,7 +118,7 @@ def read_document(
 def query_document(
     show: Show, result: Result, asked: AskedQuery, branch: str, point: str | None
 ) -> Any:
-    """The rows of a query that was given as text."""
+    """The rows of a query given as text."""
     from omnigraph.lang.languages import query_name
     from omnigraph.statements import lone_statement
 
@@ -128,7 +128,7 @@ def query_document(
 
 
 def change_output(done: MutateResult, asked: AskedQuery, branch: str, actor: str | None) -> Any:
-    """What a mutation did, or the statement it is."""
+    """The outcome of a mutation, or of a statement."""
     from omnigraph.lang.languages import query_name
     from omnigraph.lang.query import ast
     from omnigraph.statements import lone_statement, target_of
@@ -149,7 +149,7 @@ def load_document(
     done: LoadResult,
     own: Any,
 ) -> Any:
-    """What a load did, or would do; `own` is our own form."""
+    """The outcome of a load, or of its dry run; `own` is our own form."""
 
     def output() -> Any:
         from omnigraph.wire.requests import LoadRequest
@@ -176,7 +176,7 @@ def feed_document(
 
 
 def _position(place: str) -> dict[str, str]:
-    """Where a server is to begin: its cursors have no dots, commits have."""
+    """The start position for a server: its cursors have no dots, commits have."""
     if place in ("now", "beginning") or place.startswith("after:"):
         return {"start": place}
     return {"start": f"after:{place}"} if "." in place else {"cursor": place}
@@ -198,7 +198,7 @@ def _changes(
 
 
 def block_document(graph: Graph, commit: Commit, wanted: Mapping[str, Any]) -> Any:
-    """What one commit changed."""
+    """The changes of one commit."""
     import msgspec
 
     served: Any = graph

@@ -70,9 +70,9 @@ class Shell:
     explain: bool = False
     timer: bool = False
     running: bool = True
-    yes: bool = False  # whether branches are deleted without a question
-    typed: list[str] = field(default_factory=list)  # lines of a statement that goes on
-    last: str = ""  # the statement that was run
+    yes: bool = False  # whether branches are deleted without confirmation
+    typed: list[str] = field(default_factory=list)  # lines of an unfinished statement
+    last: str = ""  # the statement that was run last
 
     def run(self) -> None:
         """Read, answer, repeat, until the input ends."""
@@ -86,7 +86,7 @@ class Shell:
                     return
                 if text.strip():
                     self._answer(text)
-            except KeyboardInterrupt:  # drops what was typed, or stops what was running
+            except KeyboardInterrupt:  # drops the typed lines, or stops the running statement
                 print(file=sys.stderr)
             except Interrupted as left:
                 print(f"\ninterrupted: {left}", file=sys.stderr)
@@ -174,12 +174,12 @@ class Shell:
         if found is None:
             meant = did_you_mean(word, COMMANDS)
             help = f"Did you mean `{meant}`?" if meant else "`.help` lists the commands."
-            raise UsageError(f"there is no command {word}", help=help)
+            raise UsageError(f"unknown command {word}", help=help)
         found[0](self, rest.strip())
 
 
 def is_command(text: str) -> bool:
-    """Whether a line is for the shell: a dot command, or a word other shells know."""
+    """Whether a line is a command of the shell: a dot command, or one known from other shells."""
     return text.lstrip().startswith(".") or _bare(text) in WORDS
 
 
@@ -190,7 +190,7 @@ def _bare(text: str) -> str:
 def is_complete(lines: list[str]) -> bool:
     """Whether the text typed so far is ready to run.
 
-    A dot command is one line. A whole `query … { … }` ends with its brace; a body alone runs at once when it fits on
+    A dot command is one line. A whole `query … { … }` ends with its brace; a body alone runs immediately if it fits on
     one line. Anything ends with `;` or a blank line.
     """
     text = "\n".join(lines)
@@ -199,7 +199,7 @@ def is_complete(lines: list[str]) -> bool:
     if text.rstrip().endswith(";"):
         return True
     if is_cypher_text(text):
-        return False  # it ends where its writer says so
+        return False  # a blank line or `;` ends it
     is_bare = not text.lstrip().startswith("query")
     return not _is_open(text) and _parses(text) and not (is_bare and len(lines) > 1)
 
@@ -217,20 +217,20 @@ def _writes(text: str) -> bool:
 
 
 def _is_about_branches(text: str) -> bool:
-    """Whether a statement names branches itself, wherever the shell is."""
+    """Whether a statement names its branches itself, whatever the shell's branch."""
     if is_cypher_text(text):
         return False
     return isinstance(parse_queries(text, bare=True).statement, ast.BranchStatement)
 
 
 def _is_open(text: str) -> bool:
-    """Whether a brace is not closed yet."""
+    """Whether a brace is not yet closed."""
     code = _TEXT_AND_COMMENTS.sub("", text)
     return code.count("{") > code.count("}")
 
 
 def _parses(text: str) -> bool:
-    """Whether there is nothing to wait for; an error before the end is better shown now."""
+    """Whether the text is complete; an error before its end also counts, to be shown now."""
     try:
         parse_queries(text, bare=True)
     except LanguageError as error:
@@ -250,7 +250,7 @@ def _help(_: Shell, __: str) -> None:
 def _mode(shell: Shell, rest: str) -> None:
     modes = [each for each in OutputFormat if each not in (OutputFormat.ARROW, *CONTRACTED)]
     if rest not in modes:
-        raise UsageError(f"the mode is one of {', '.join(modes)}")
+        raise UsageError(f"the mode must be one of {', '.join(modes)}")
     shell.show = replace(shell.show, format=OutputFormat(rest))
 
 
@@ -278,7 +278,7 @@ def _params(shell: Shell, rest: str) -> None:
 def _switch(name: str) -> Callable[[Shell, str], None]:
     def switch(shell: Shell, rest: str) -> None:
         if rest not in ("", "on", "off"):
-            raise UsageError(f".{name} is on or off")
+            raise UsageError(f".{name} must be on or off")
         setattr(shell, name, rest == "on" if rest else not getattr(shell, name))
         print(f"{name} {'on' if getattr(shell, name) else 'off'}", file=sys.stderr)
 
@@ -309,7 +309,8 @@ def _edit(shell: Shell, _: str) -> None:
             subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603
         except (OSError, subprocess.CalledProcessError) as failed:
             raise UsageError(
-                f"the editor {editor!r} could not be used: {failed}", help="Set EDITOR to another."
+                f"the editor {editor!r} could not be used: {failed}",
+                help="Set EDITOR to another one.",
             ) from failed
         text = file.read_text(encoding="utf-8").strip()
     if text:
@@ -340,7 +341,7 @@ COMMANDS: dict[str, tuple[Callable[[Shell, str], None], str]] = {
 
 
 def _prepare_editing(shell: Shell) -> None:
-    """Line editing, history and completion, where the platform has them."""
+    """Set up line editing, history and completion, if the platform has them."""
     try:
         import readline
     except ImportError:
@@ -352,14 +353,14 @@ def _prepare_editing(shell: Shell) -> None:
 
 
 def _remember_whole(lines: list[str]) -> None:
-    """A statement of several lines is one entry of the history, so that it comes back as a whole."""
+    """Make a multi-line statement one entry of the history."""
     readline = sys.modules.get("readline")
     if readline is None or len(lines) < 2 or any("//" in line for line in lines):
         return
     last = readline.get_current_history_length()
     filled = [line for line in lines if line.strip()]
     kept = [readline.get_history_item(last - len(filled) + 1 + n) for n in range(len(filled))]
-    if len(filled) < 2 or kept != filled:  # the same line twice is kept once
+    if len(filled) < 2 or kept != filled:  # a repeated line is kept once
         return
     for place in range(last - 1, last - 1 - len(filled), -1):
         readline.remove_history_item(place)
@@ -369,7 +370,7 @@ def _remember_whole(lines: list[str]) -> None:
 def _keep_history(readline: Any, path: Path) -> None:
     import atexit
 
-    with suppress(OSError):  # there is none yet
+    with suppress(OSError):  # it does not exist yet
         readline.read_history_file(path)
     readline.set_history_length(HISTORY_LINES_MAX)
 
@@ -384,7 +385,7 @@ def _keep_history(readline: Any, path: Path) -> None:
 
 
 class _Words:
-    """What readline asks: the n-th completion of a word."""
+    """The completer of readline: the n-th completion of a word."""
 
     def __init__(self, shell: Shell, readline: Any) -> None:
         self._shell, self._readline = shell, readline
@@ -437,7 +438,7 @@ class Completer:
         return (name[0].lower() + name[1:] for name in self.catalog.edges)
 
     def _properties(self, variable: str, before: str) -> set[str]:
-        """Those of the variable's type; of all types if it has none yet."""
+        """The properties of the variable's type; of all types if it has none yet."""
         bound = {m["variable"]: m["type"] for m in _BINDING.finditer(before)}
         name = bound.get(variable)
         if name is not None and name in self.catalog.interfaces:

@@ -1,7 +1,7 @@
-"""Command lines as the Rust project writes them, turned into ours before anything else reads them.
+"""Command lines of the Rust project, translated to ours before anything else reads them.
 
-The two tables are all there is to it: what a command is called there, and what its options are called. What means the
-same in both needs no line here.
+There are two tables: of the names of commands there, and of their options. What is the same in both needs no line
+here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from omnigraph.model.value import value
 
 @value
 class Spelling:
-    """The first words of a command line there, and here."""
+    """The first words of a command line there and here."""
 
     theirs: tuple[str, ...]
     ours: tuple[str, ...]
-    only_with: str = ""  # an option that tells it from a command of ours
+    only_with: str = ""  # an option that distinguishes it from one of our commands
 
 
 SPELLINGS = (
@@ -46,8 +46,8 @@ SPELLINGS = (
     Spelling(("cluster", "refresh"), ("cluster", "status")),
     Spelling(("alias",), ()),
 )
-DROPPED = ""  # an option that says what is always so here
-AT_FILE = "--params @"  # the file itself becomes part of the value
+DROPPED = ""  # an option for what is always the case here
+AT_FILE = "--params @"  # the file becomes part of the value
 READS = {
     "--query": "--file",
     "--query-string": "--expr",
@@ -81,7 +81,7 @@ PLACES = ("server", "store", "graph", "default_graph")  # what a profile may nam
 
 
 def translated(words: Sequence[str], profiles: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """The command line as ours; one that is ours already stays as it is.
+    """The command line in our words; one that already is stays unchanged.
 
     >>> translated(["--store", "g", "read", "--query", "f.gq", "all"], {})
     ['query', '--file', 'f.gq', 'all', '--store', 'g']
@@ -99,7 +99,7 @@ def _leading_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
     while at < len(words) and words[at].partition("=")[0] in GLOBAL:
         takes = GLOBAL[words[at].partition("=")[0]] and "=" not in words[at]
         at += 2 if takes else 1
-    if at >= len(words):  # no command follows; whoever reads it says so
+    if at >= len(words):  # no command follows; the parser reports it
         return [], list(words)
     return list(words[:at]), list(words[at:])
 
@@ -143,7 +143,7 @@ def _with_profile(words: list[str], profiles: Mapping[str, Mapping[str, str]]) -
     name = words[at + 1] if at + 1 < len(words) else ""
     if name not in profiles:
         known = ", ".join(sorted(profiles)) or "none"
-        raise UsageError(f"there is no profile {name!r}; known profiles: {known}")
+        raise UsageError(f"unknown profile {name!r}; known profiles: {known}")
     graph = {"default_graph": "graph"}
     given = [
         part

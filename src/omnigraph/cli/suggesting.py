@@ -1,6 +1,6 @@
-"""Names that were probably meant: of branches, tags, types and files.
+"""Suggestions for mistyped names of branches, tags, types and files.
 
-Branches and tags are asked of the graph itself, so that somebody is only shown what they may read.
+Branches and tags are listed by the graph itself, so that users only see what they may read.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from omnigraph.errors import BranchNotFound, CommitNotFound, OmnigraphError, Tab
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
-_opened: list[Graph] = []  # by this command line; the last is asked
+_opened: list[Graph] = []  # by this command line; the last one is used
 FILES_MAX = 2_000
 
 
 def of(graph: Graph) -> Graph:
-    """Remember the graph to ask."""
+    """Remember the graph for suggestions."""
     _opened[:] = [graph]
     return graph
 
 
 def improve(error: OmnigraphError) -> None:
-    """Say which name was probably meant."""
+    """Add the name that was probably meant."""
     if error.code in ("source_not_found", "graph_not_found"):
         _improve_path(error)
         return
@@ -34,7 +34,7 @@ def improve(error: OmnigraphError) -> None:
         return
     try:
         meant = _nearest(wanted, _names(error, _opened[-1]))
-    except OmnigraphError:  # who may not list names is shown none
+    except OmnigraphError:  # without permission to list names, none is shown
         return
     if meant is not None:
         error.help = f"Did you mean `{meant}`? {error.help}"
@@ -62,12 +62,12 @@ def _names(error: OmnigraphError, graph: Graph) -> list[str]:
 
 
 def file(path: str) -> str | None:
-    """Help about a file that is not there: the one beside it that is called almost the same."""
+    """Help for a missing file: one beside it with a similar name."""
     folder = os.path.dirname(path)
     try:
         names = [entry.name for entry in Path(folder or ".").iterdir()][:FILES_MAX]
     except OSError:
-        return f"There is no folder {folder} either."
+        return f"The folder {folder} does not exist either."
     meant = _nearest(os.path.basename(path), names)
     return None if meant is None else f"Did you mean `{os.path.join(folder, meant)}`?"
 

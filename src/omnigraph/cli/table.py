@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: types under the headings, and the count of the rows left out in the middle.
+"""Tables that fit the terminal: types under the headings, and the count of omitted rows in the middle.
 
 rich draws tables too, but importing it would add a twelfth to the time in which a query starts.
 """

@@ -1,7 +1,7 @@
-"""The words of a command line without an option: which of them is the graph.
+"""The positional words of a command line: which of them is the graph.
 
-Every command takes its graph first: `omnigraph show people main`. It may be left out where --store, --server, the
-environment or `omnigraph.yaml` names it, so the words are counted before they are handed out.
+Every command takes its graph first: `omnigraph show people main`. It may be omitted if --store, --server, the
+environment or `omnigraph.yaml` names it, so the words are counted before they are assigned.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def handed_out(
         _check_order(graph, words)
     if len(words) > most:
         extra = f"unexpected argument: {words[most]}"
-        raise UsageError(f"{extra}; --store names the graph already" if chosen else extra)
+        raise UsageError(f"{extra}; --store already names the graph" if chosen else extra)
     found: dict[str, Any] = {"uri": graph}
     for word in own:
         taken, words = words[: word.most], words[word.most :]
@@ -57,11 +57,11 @@ def handed_out(
 
 
 def _check_order(graph: str, others: Sequence[str]) -> None:
-    """Whoever names the graph last meant it nevertheless: say where it belongs."""
+    """If another word is a graph, the order is wrong: the error shows the right one."""
     late = next((word for word in others if _is_graph(word)), None)
     if late is not None and not is_place(graph):
         raise UsageError(
-            f"the graph comes first, and {graph!r} is none",
+            f"the graph must come first, but {graph!r} is not a graph",
             help=f"Put {late} before {graph}, or name it with --store {late}.",
         )
 
@@ -70,7 +70,7 @@ def _read(word: Word, text: str | None) -> str | int | None:
     if text is None or not word.is_number:
         return text
     if not text.isascii() or not text.isdecimal():
-        raise UsageError(f"{word.shown} is a number, not {text!r}")
+        raise UsageError(f"{word.shown} must be a number, not {text!r}")
     return int(text)
 
 
@@ -79,7 +79,7 @@ def _names_graph(words: Sequence[str], most: int, configured: bool) -> bool:
 
 
 def is_place(word: str) -> bool:
-    """Whether a word can only be an address, or a graph is there."""
+    """Whether a word can only be an address, or a graph exists at it."""
     return "://" in word or word.startswith(PLACES) or _is_graph(word)
 
 

@@ -1,8 +1,8 @@
 """Make the changes of a plan.
 
-Every step is what a person would do by hand, one atomic change of one graph, and is made only on the graph the plan
-saw. Whoever is killed between two of them has left a revision that says what was wanted and graphs that are as they
-are; planning and applying again goes on from there. Whoever is overtaken by another apply notices before the next step.
+Every step is one atomic change of one graph, as a user would make it, and is made only on the graph the plan saw. If
+the process is killed between two steps, a revision with the desired state remains; planning and applying again
+continues from there. An apply that is overtaken by another one notices before its next step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Progress = Callable[[PlannedChange], None]
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """How an apply ended."""
+    """The result of an apply."""
 
     revision: Revision
     changes: tuple[PlannedChange, ...]
@@ -68,7 +68,7 @@ def apply_plan(
     actor: str | None = None,
     progress: Progress = lambda _: None,
 ) -> Applied | None:
-    """Bring a plan about, exactly; none where there is nothing to do. `delete` names the graphs that may go."""
+    """Apply a plan exactly; None if there is nothing to do. `delete` names the graphs that may be deleted."""
     _check(plan, delete)
     check_unmoved(plan)
     if not plan.changes:
@@ -124,7 +124,7 @@ def _now() -> int:
 
 @dataclass(slots=True)
 class _Applying:
-    """One apply on its way."""
+    """An apply in progress."""
 
     plan: Plan
     ledger: Ledger
@@ -133,7 +133,7 @@ class _Applying:
     errors: dict[str, str] = field(default_factory=dict)
 
     def all_changes(self, progress: Progress) -> None:
-        """What fails for one graph does not keep others from theirs; what depends on it waits for the next apply."""
+        """Make all changes. A failure for one graph does not stop the others; dependents wait for the next apply."""
         for change in self.plan.changes:
             if graph_of(change.address) in {graph_of(a) for a in self.errors} - {""}:
                 self.errors[change.address] = "not tried: an earlier change of the graph failed"
@@ -154,7 +154,7 @@ class _Applying:
         if newest != self.begun.number:
             raise ClusterMoved(
                 f"another apply began with revision {newest}, so this one stopped",
-                help="What was changed so far stays. Plan again.",
+                help="Changes made so far remain. Plan again.",
             )
 
     def _make(self, change: PlannedChange) -> None:
@@ -175,7 +175,7 @@ class _Applying:
             case "retention", "delete":
                 self._graph(id).set_retention(None)
             case _:
-                return  # the ledger is all there is to it
+                return  # only the ledger changes
 
     def _record(self, change: PlannedChange) -> None:
         address = change.address
@@ -214,7 +214,7 @@ class _Applying:
         self._graph(id).apply_checks(text, message=MESSAGE, actor=self.begun.actor)
 
     def _change_schema(self, id: str) -> None:
-        """The schema the plan saw becomes the one that is wanted; any other one is left alone."""
+        """Replace the schema the plan saw with the desired one; any other one is left alone."""
         graph, seen = self._graph(id), self.plan.seen[id].schema
         text = self.plan.wanted.text(f"schema.{id}")
         verb = ops.apply_schema(text, lambda hashed: graph._repo.schema(hashed).ir)
@@ -227,11 +227,11 @@ class _Applying:
         graph.publish(checked, actor=self.begun.actor, message=MESSAGE, alone=True)
 
     def _delete(self, id: str) -> None:
-        """First what makes it a graph, then everything else: whoever is interrupted has deleted it."""
+        """Delete first what makes it a graph, then everything else: an interrupted deletion still counts."""
         seen = self.plan.seen[id]
         graph = opened(seen.uri)
         if graph is not None and graph._repo.stamp.graph_id != seen.identity:
-            raise ClusterMoved(f"another graph lies where {id!r} was")
+            raise ClusterMoved(f"another graph is at the address of {id!r}")
         objects = open_objects(locate(seen.uri))
         objects.delete([layout.GRAPH])
         objects.delete([found.key for found in objects.list("")])

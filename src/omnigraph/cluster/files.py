@@ -1,12 +1,12 @@
 """The folder of a cluster: `cluster.yaml` with the schemas, queries and policies it names.
 
     version: 1
-    storage: s3://bucket/prefix                  # of ledger and graphs; the folder itself where it is left out
+    storage: s3://bucket/prefix                  # of ledger and graphs; by default the folder itself
     graphs:
       people:
         schema: people.pg
         queries: queries/                        # or a list of files and folders, or {name: {file: f.gq}}
-        checks: people.checks.gq                 # queries that say what must hold
+        checks: people.checks.gq                 # queries the graph must satisfy
         retention: {keep: 1000, days: 30}
         embedding_provider: default
     policies:
@@ -15,7 +15,7 @@
       embedding:
         default: {kind: openai, model: text-embedding-3-small, api_key: "${OPENAI_API_KEY}"}
 
-Everything is read and checked before anything is done, and all mistakes are told at once.
+Everything is read and checked before anything is changed, and all mistakes are reported together.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ KEYED = ("openai", "openai-compatible", "gemini")
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A field nobody knows is a mistake, not a wish."""
+    """An unknown field is a mistake."""
 
 
 class Metadata(_Section, frozen=True):
@@ -74,7 +74,7 @@ class Metadata(_Section, frozen=True):
 
 
 class LedgerSection(_Section, frozen=True):
-    """Written by older files. There is one kind of ledger, and it needs no lock."""
+    """In older files. There is one kind of ledger, and it needs no lock."""
 
     backend: str = CLUSTER
     lock: bool = True
@@ -88,14 +88,14 @@ class EmbeddingSection(_Section, frozen=True):
 
 
 def provider_problems(section: EmbeddingSection) -> Iterator[tuple[str, str]]:
-    """The code and the text of each mistake in what names a provider."""
+    """The code and the message of each mistake in the section of a provider."""
     if section.kind not in PROVIDERS:
         kinds = ", ".join(PROVIDERS)
-        yield "invalid_embedding_provider", f"kind is one of {kinds}, not {section.kind!r}"
+        yield "invalid_embedding_provider", f"kind must be one of {kinds}, not {section.kind!r}"
     if section.api_key is None and section.kind in KEYED:
-        yield "embedding_api_key_required", 'api_key is wanted, as "${NAME}" of a variable'
+        yield "embedding_api_key_required", 'api_key is required, as "${NAME}" of a variable'
     if section.api_key is not None and REFERENCE.fullmatch(section.api_key) is None:
-        wanted = 'api_key names a variable, "${NAME}": secrets do not belong into files'
+        wanted = 'api_key must name a variable, "${NAME}": secrets do not belong in files'
         yield "embedding_api_key_inline", wanted
 
 
@@ -116,7 +116,7 @@ class RetentionSection(_Section, frozen=True):
 class GraphSection(_Section, frozen=True):
     schema: str
     queries: str | list[str] | dict[str, QuerySection] = []
-    uri: str | None = None  # of a graph that lies elsewhere
+    uri: str | None = None  # of a graph stored elsewhere
     checks: str | None = None  # a .gq file
     retention: RetentionSection | None = None
     embedding_provider: str | None = None
@@ -153,7 +153,7 @@ class Problem:
 
 
 def read_folder(folder: str | Path, *, sealed: bool = False) -> Described:
-    """What a folder describes; `ClusterInvalid` with all mistakes at once. A sealed one names no file outside it."""
+    """The description in a folder; `ClusterInvalid` with all mistakes. A sealed one names no file outside it."""
     reading = _Folder(Path(folder), sealed)
     wanted = reading.wanted()
     if reading.problems:
@@ -166,17 +166,17 @@ def read_folder(folder: str | Path, *, sealed: bool = False) -> Described:
 
 
 def read_files(folder: str | Path) -> dict[str, str]:
-    """The files a folder is made of, by their paths: what is sent to a server that applies it."""
+    """The files of a folder by their paths, to send to a server that applies it."""
     reading = _Folder(Path(folder))
     reading.wanted()
     return {FILE: (reading.folder / FILE).read_text(encoding="utf-8"), **reading.files}
 
 
 def described_by(files: Mapping[str, str], root: str) -> Described:
-    """What files that were sent describe, for the cluster at `root`: as if they were a folder.
+    """The description in received files, for the cluster at `root`: as if they were a folder.
 
-    Whoever may apply is not whoever runs the server: graphs that lie elsewhere, files that were not sent, and variables
-    that hold no key of a provider are refused.
+    An actor who may apply need not be the operator: graphs stored elsewhere, files that were not sent, and variables
+    other than provider keys are refused.
     """
     with tempfile.TemporaryDirectory(prefix="omnigraph-cluster-") as held:
         folder = Path(held)
@@ -191,17 +191,17 @@ def described_by(files: Mapping[str, str], root: str) -> Described:
     for address, resource in found.resources.items():
         if address.startswith("graph.") and not is_own(resource):
             raise ClusterInvalid(
-                f"{address} lies elsewhere; a server takes graphs of its own alone"
+                f"{address} is stored elsewhere; a server accepts only its own graphs"
             )
         key = resource.settings.get("api_key") if address.startswith("provider.") else None
         if key and not SENT_KEY.fullmatch(key):
-            message = f"{address} asks for {key}: of a server, only variables that end in _API_KEY"
+            message = f"{address} names {key}: a server accepts only variables that end in _API_KEY"
             raise ClusterInvalid(message)
     return Described(root, found.resources, found.texts)
 
 
 def root_of(place: str) -> str:
-    """Where the ledger of a cluster lies: an address itself, or what the file in a folder says."""
+    """The address of the ledger of a cluster: the place itself, or the one in the file of a folder."""
     if "://" in place:
         return locate(place).uri
     reading = _Folder(Path(place))
@@ -217,7 +217,7 @@ class _Folder:
     problems: list[Problem] = field(default_factory=list)
     resources: dict[str, ManagedResource] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)  # those that were read, by their paths
+    files: dict[str, str] = field(default_factory=dict)  # the files read, by their paths
 
     def file(self) -> ClusterFile:
         place = self.folder / FILE
@@ -276,7 +276,7 @@ class _Folder:
         try:
             return catalog_of(compile_schema(text))
         except OmnigraphError as error:
-            self._wrong("schema_parse_error", f"{path}.schema", _told(error, graph.schema))
+            self._wrong("schema_parse_error", f"{path}.schema", _message_of(error, graph.schema))
             return None
 
     def _checks(self, id: str, file: str, path: str, catalog: Catalog | None) -> None:
@@ -287,7 +287,7 @@ class _Folder:
             for check in parse_checks(text, file):
                 self._checked_query(check.text, check.name, catalog, path, file)
         except OmnigraphError as error:
-            self._wrong("checks_parse_error", path, _told(error, file))
+            self._wrong("checks_parse_error", path, _message_of(error, file))
             return
         self._keep(f"checks.{id}", text)
 
@@ -336,7 +336,7 @@ class _Folder:
         try:
             names = _names_in(text, file)
         except OmnigraphError as error:
-            self._wrong("query_parse_error", path, _told(error, file))
+            self._wrong("query_parse_error", path, _message_of(error, file))
             return
         if names is None:
             message = f"{file} holds a setting or a statement; only queries are stored"
@@ -348,14 +348,14 @@ class _Folder:
         for name in names if only is None else [only]:
             address = f"query.{id}.{name}"
             if address in self.resources:
-                self._wrong("duplicate_query_name", path, f"{name!r} stands in {file} again")
+                self._wrong("duplicate_query_name", path, f"duplicate query {name!r} in {file}")
             self._keep(address, text)
             self._checked_query(text, name, catalog, path, file)
 
     def _checked_query(
         self, text: str, name: str, catalog: Catalog | None, path: str, file: str
     ) -> None:
-        if catalog is None:  # its mistakes are told
+        if catalog is None:  # its mistakes are reported
             return
         try:
             if Path(file).suffix != CYPHER:
@@ -363,7 +363,7 @@ class _Folder:
             elif wrong := check_cypher(text, catalog):
                 raise LanguageError(wrong, Source(text, file))
         except OmnigraphError as error:
-            self._wrong("query_typecheck_error", path, f"{name}: {_told(error, file)}")
+            self._wrong("query_typecheck_error", path, f"{name}: {_message_of(error, file)}")
 
     # --- providers and policies ------------------------------------------------------------------------------------
 
@@ -376,7 +376,7 @@ class _Folder:
             self._settings(f"provider.embedding.{name}", msgspec.structs.asdict(section))
         used = {g.embedding_provider for g in file.graphs.values() if g.embedding_provider}
         for missing in sorted(used - set(sections)):
-            message = f"there is no embedding provider {missing!r}"
+            message = f"unknown embedding provider {missing!r}"
             self._wrong("dangling_embedding_provider_reference", "graphs", message)
         for id, graph in file.graphs.items():
             known = self.resources.get(f"graph.{id}")
@@ -403,7 +403,7 @@ class _Folder:
         try:
             return policy_of(text, section.file)
         except OmnigraphError as error:
-            self._wrong("policy_invalid", path, _told(error, section.file))
+            self._wrong("policy_invalid", path, _message_of(error, section.file))
             return None
 
     def _bound(
@@ -415,7 +415,7 @@ class _Folder:
         taken: dict[str, str],
         graphs: set[str],
     ) -> None:
-        """What a policy applies to: graphs or the cluster, each with one policy."""
+        """The scopes of a policy: graphs or the cluster, each with one policy."""
         scopes = section.applies_to
         if not scopes:
             self._wrong("policy_missing_applies_to", path, "applies_to is empty")
@@ -424,12 +424,12 @@ class _Folder:
             self._wrong("policy_mixed_binding_kinds", path, message)
         elif policy is not None and policy.rules.for_server not in (None, CLUSTER in scopes):
             what = "the cluster" if CLUSTER in scopes else "graphs"
-            self._wrong("policy_invalid", path, f"it holds rules that do not concern {what}")
+            self._wrong("policy_invalid", path, f"it holds rules that do not apply to {what}")
         for scope in scopes:
             if scope != CLUSTER and scope not in graphs:
-                self._wrong("dangling_graph_reference", path, f"there is no graph {scope!r}")
+                self._wrong("dangling_graph_reference", path, f"unknown graph {scope!r}")
             if scope in taken:
-                message = f"{taken[scope]!r} applies to {scope!r} already"
+                message = f"{taken[scope]!r} already applies to {scope!r}"
                 self._wrong("duplicate_policy_binding", path, message)
             taken[scope] = name
 
@@ -447,7 +447,7 @@ class _Folder:
     def _inside(self, file: str) -> Path:
         place = self.folder / file
         if self.sealed and not place.resolve().is_relative_to(self.folder.resolve()):
-            raise ValueError("it lies outside the folder")
+            raise ValueError("it is outside the folder")
         return place
 
     def _keep(self, address: str, text: str, **more: Any) -> None:
@@ -461,7 +461,7 @@ class _Folder:
 
 
 def _names_in(text: str, file: str) -> list[str] | None:
-    """The queries of a file, none if it holds anything else; one in Cypher has the name of its file."""
+    """The queries of a file, None if it holds anything else; one in Cypher has the name of its file."""
     if Path(file).suffix != CYPHER:
         tree = parse_queries(text, file)
         other = tree.statement is not None or tree.settings
@@ -472,6 +472,6 @@ def _names_in(text: str, file: str) -> list[str] | None:
     return [Path(file).stem]
 
 
-def _told(error: OmnigraphError, file: str) -> str:
+def _message_of(error: OmnigraphError, file: str) -> str:
     at = "" if error.span is None else f":{error.span.line}"
     return f"{file}{at}: {error.message}"

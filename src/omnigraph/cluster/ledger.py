@@ -1,8 +1,8 @@
 """What was applied to a cluster, kept in its store: a series of revisions, each created once and never changed.
 
-Whoever applies creates the next revision before anything else, which says what is wanted, and another one at the end,
-which says what is in force. Of two who apply at once, one creates it and the other is told. There is no lock, so
-nothing has to be unlocked after a crash: the revision of somebody who died is followed by the next.
+An apply first creates the next revision, with the desired resources, and at the end another one, with those in force.
+Of two concurrent applies, one creates it and the other fails. There is no lock, so nothing has to be unlocked after a
+crash: the revision of a dead process is followed by the next.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ State = Literal["applying", "applied", "incomplete"]
 
 
 class Revision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of the ledger."""
+    """One entry of the ledger."""
 
     number: int
     state: State
     time: int  # microseconds since 1970
-    config: str  # the digest of what is wanted
+    config: str  # the digest of the desired resources
     resources: dict[str, ManagedResource]  # in force
     wanted: dict[str, ManagedResource] = {}  # while it is being applied
     actor: str | None = None
-    changes: tuple[str, ...] = ()  # what it does, a line each
-    errors: dict[str, str] = {}  # by address, what could not be done
+    changes: tuple[str, ...] = ()  # one line each
+    errors: dict[str, str] = {}  # by address
 
 
 class Ledger:
@@ -49,7 +49,7 @@ class Ledger:
         return None if number is None else self.at(number)
 
     def number(self, at_least: int = -1) -> int:
-        """The number of the newest revision, from -1, with one request where nothing is new."""
+        """The number of the newest revision, from -1, with one request if nothing is new."""
         found = self._objects.newest(REVISIONS, at_least)
         return -1 if found is None else found
 
@@ -67,7 +67,7 @@ class Ledger:
             yield self.at(number)
 
     def add(self, revision: Revision) -> None:
-        """The next revision; `ClusterMoved` if somebody else added one."""
+        """Add the next revision; `ClusterMoved` if another process added one."""
         try:
             self._objects.put_new(
                 numbered(REVISIONS, revision.number), msgspec.json.encode(revision)
@@ -85,7 +85,7 @@ class Ledger:
             return
 
     def text(self, digest: str) -> str:
-        """A text that was kept; believed only if it still is what its name says."""
+        """A kept text, verified against its name."""
         key = f"{TEXTS}/{digest}"
         try:
             data = self._objects.get(key)

@@ -1,4 +1,4 @@
-"""What the graphs of a cluster are like at the moment."""
+"""The current state of the graphs of a cluster."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ LOOKED_AT_ONCE = 4
 
 
 class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A graph as it was found. A plan is made for exactly this."""
+    """The observed state of a graph. A plan is made for exactly this state."""
 
     uri: str
-    identity: str | None = None  # none: there is no graph
-    schema: str = ""  # the name its commits have for the schema of main
+    identity: str | None = None  # None: the graph does not exist
+    schema: str = ""  # the name of main's schema in its commits
     retention: dict[str, Any] | None = None
-    checks: str | None = None  # the digest of their text; none: there are none
+    checks: str | None = None  # the digest of their text; None: no checks
 
 
 def look(uris: Mapping[str, str]) -> dict[str, Seen]:
-    """The graphs at these addresses, by their ids; some at a time."""
+    """The graphs at these addresses by their ids, observed concurrently."""
     with ThreadPoolExecutor(LOOKED_AT_ONCE) as pool:
         return dict(zip(uris, pool.map(_seen, uris.values()), strict=True))
 
@@ -51,5 +51,5 @@ def opened(uri: str) -> Graph | None:
 
 
 def settings_of(keep: int, days: float | None, every_hours: float) -> dict[str, Any]:
-    """A retention as the ledger and plans spell it."""
+    """A retention in the form of the ledger and plans."""
     return {"keep": keep, "days": days, "every_hours": every_hours}

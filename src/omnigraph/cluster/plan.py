@@ -1,4 +1,4 @@
-"""What stands between a cluster as it is and as a folder describes it."""
+"""The difference between the current state of a cluster and its description in a folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Operation = Literal["create", "adopt", "update", "delete", "release"]
 
 
 class PlannedChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing to do, and why it cannot be done where that is known already."""
+    """One change, and why it is blocked, if that is already known."""
 
     address: str
     operation: Operation
@@ -42,7 +42,7 @@ class PlannedChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def drops(self) -> bool:
-        """Whether something leaves the graph that only its history has afterwards."""
+        """Whether data leaves the graph and remains only in its history."""
         return any(step["kind"] in DROPS for step in self.steps)
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class PlannedChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Changes, and exactly what they were planned for: a revision of the ledger and the graphs as they were."""
+    """Changes, and the state they were planned for: a revision of the ledger and the observed graphs."""
 
     wanted: Described
     base: int  # the newest revision
@@ -69,7 +69,7 @@ class Plan(msgspec.Struct, frozen=True):
         return tuple(change for change in self.changes if change.blocked)
 
     def to_json(self) -> dict[str, Any]:
-        """What a person or a program looks at."""
+        """The plan for people and programs."""
         return {
             "root": self.wanted.root,
             "config_digest": self.wanted.digest,
@@ -83,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def make_plan(wanted: Described) -> Plan:
-    """Look at the ledger and the graphs, and say what would be done."""
+    """Plan the changes from the ledger and the graphs to the desired state."""
     ledger = Ledger(wanted.root)
     newest = ledger.newest()
     seen = look(_addresses(wanted, newest))
@@ -94,13 +94,13 @@ def make_plan(wanted: Described) -> Plan:
 
 
 def known_resources(revision: Revision) -> dict[str, ManagedResource]:
-    """What is in force; graphs of an apply that did not end are known, too, so that nothing is left behind."""
+    """The resources in force, and the graphs of an unfinished apply, so that nothing is left behind."""
     begun = {a: r for a, r in revision.wanted.items() if kind_of(a) == "graph"}
     return begun | revision.resources
 
 
 def check_unmoved(plan: Plan) -> None:
-    """That everything is as it was when the plan was made."""
+    """Raise `ClusterMoved` unless everything is as it was when the plan was made."""
     newest = Ledger(plan.wanted.root).number()
     if newest != plan.base:
         raise ClusterMoved(f"the plan was made for revision {plan.base}, the newest is {newest}")
@@ -111,7 +111,7 @@ def check_unmoved(plan: Plan) -> None:
 
 
 def save_plan(plan: Plan) -> bytes:
-    """The plan as a file, with the texts it brings along."""
+    """The plan as a file, with its texts."""
     return msgspec.json.encode(plan)
 
 
@@ -141,14 +141,14 @@ def _is_graph(change: PlannedChange) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Differences:
-    """What is wanted, what the ledger knows, and what there is."""
+    """The desired state, the ledger, and the actual state."""
 
     wanted: Described
     in_force: dict[str, ManagedResource]
     seen: dict[str, Seen]
 
     def changes(self) -> Iterator[PlannedChange]:
-        """In the order in which they are made: what goes, goes last."""
+        """The changes in the order they are made: deletions last."""
         gone = set(of_kind(self.in_force, "graph")) - set(of_kind(self.wanted.resources, "graph"))
         for kind in ORDER:
             for address in sorted(a for a in self.wanted.resources if kind_of(a) == kind):
@@ -224,7 +224,7 @@ class _Differences:
             yield PlannedChange(address, "adopt", None, now.digest)
 
     def _catalogued(self, address: str) -> Iterator[PlannedChange]:
-        """Queries, policies and providers are what the ledger says."""
+        """Queries, policies and providers exist only in the ledger."""
         now, known = self.wanted.resources[address], self.in_force.get(address)
         if known is None:
             yield PlannedChange(address, "create", None, now.digest)
@@ -232,6 +232,6 @@ class _Differences:
             yield PlannedChange(address, "update", known.digest, now.digest)
 
     def _removed(self, address: str) -> PlannedChange:
-        """A graph that lies elsewhere is let go; one of the cluster's own is deleted."""
+        """A graph stored elsewhere is released; one of the cluster's own is deleted."""
         known = self.in_force[address]
         return PlannedChange(address, "delete" if is_own(known) else "release", known.digest)

@@ -28,7 +28,7 @@ TEXTS = ("schema", "checks", "query", "policy")
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The newest revision, and by address what is not as it says."""
+    """The newest revision, and the drift from it by address."""
 
     revision: Revision
     drift: dict[str, str]
@@ -47,7 +47,7 @@ class Status:
 
 
 def status(root: str) -> Status:
-    """How a cluster is, compared with what was applied to it."""
+    """The state of a cluster, compared with what was applied to it."""
     ledger = Ledger(root)
     newest = newest_of(ledger)
     graphs = of_kind(newest.resources, "graph")
@@ -84,7 +84,9 @@ def _difference(
     if seen is None:
         return None
     if kind == "graph" and seen.identity != known.identity:
-        return "the graph is gone" if seen.identity is None else "another graph is there"
+        return (
+            "the graph is missing" if seen.identity is None else "another graph is at its address"
+        )
     if kind == "retention" and seen.identity and seen.retention != known.settings:
         return f"the graph has {seen.retention}"
     return None
@@ -107,7 +109,7 @@ def compare(
     after: dict[str, ManagedResource],
     wanted: Described | None,
 ) -> Iterator[str]:
-    """The lines that tell two sets of resources apart; texts of `wanted` need not be in the ledger."""
+    """The lines that differ between two sets of resources; texts of `wanted` need not be in the ledger."""
 
     def lines(address: str, resources: dict[str, ManagedResource]) -> list[str]:
         known = resources.get(address)

@@ -1,4 +1,4 @@
-"""What a cluster is made of. A resource has an address, such as `schema.people` or `query.people.friends`."""
+"""The resources of a cluster. A resource has an address, such as `schema.people` or `query.people.friends`."""
 
 from __future__ import annotations
 
@@ -21,41 +21,39 @@ class ClusterInvalid(OmnigraphError):
 
 
 class ClusterNotFound(OmnigraphError):
-    """There is no cluster here, or nothing was applied to it yet."""
+    """The cluster does not exist, or nothing was applied to it yet."""
 
     code, kind = "cluster_not_found", Kind.NOT_FOUND
     default_help = "Apply a folder with `omnigraph cluster apply --config DIR`."
 
 
 class ClusterMoved(OmnigraphError):
-    """The cluster is not what the plan was made for: somebody applied another one, or changed a graph.
+    """The cluster changed since the plan was made: another plan was applied, or a graph was changed.
 
-    A plan is applied exactly or not at all. What an interrupted apply had done already stays, and the next plan starts
-    from it.
+    A plan is applied exactly or not at all. The changes of an interrupted apply remain, and the next plan starts from
+    them.
     """
 
     code, kind = "cluster_moved", Kind.CONFLICT
-    default_help = "Plan again, look at the changes, and apply that plan."
+    default_help = "Plan again, review the changes, and apply that plan."
 
 
 class DeletionUnconfirmed(OmnigraphError):
-    """A graph would be deleted, and its name was not given."""
+    """A graph would be deleted without confirmation by its name."""
 
     code, kind = "deletion_unconfirmed", Kind.INVALID
-    default_help = "Nothing was changed. Say --delete NAME for each graph that is to be deleted."
+    default_help = "Nothing was changed. Pass --delete NAME for each graph to delete."
 
 
 class ManagedResource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing as it is wanted, or was applied: a digest of what it says, and what is known besides."""
+    """A desired or applied resource: the digest of its content, and its other fields."""
 
     digest: str
     applies_to: tuple[str, ...] = ()  # of a policy: ids of graphs, or `cluster`
     uri: str = (
         ""  # of a graph: below the root if it is the cluster's own, so that the whole may be moved
     )
-    identity: str | None = (
-        None  # of a graph that was applied: which one it is, whatever lies there later
-    )
+    identity: str | None = None  # of an applied graph: its identity, whatever is stored there later
     settings: dict[str, Any] = {}  # of a provider or a retention
 
 
@@ -75,7 +73,7 @@ class Described(msgspec.Struct, frozen=True):
 
 
 def address_in(root: str, uri: str) -> str:
-    """Where a graph lies.
+    """The address of a graph.
 
     >>> address_in("s3://bucket/prefix", "graphs/people.omni")
     's3://bucket/prefix/graphs/people.omni'
@@ -84,7 +82,7 @@ def address_in(root: str, uri: str) -> str:
 
 
 def is_own(graph: ManagedResource) -> bool:
-    """Whether a graph lies below the root of its cluster."""
+    """Whether a graph is stored below the root of its cluster."""
     return address_in("", graph.uri) != graph.uri
 
 
@@ -102,7 +100,7 @@ def kind_of(address: str) -> str:
 
 
 def graph_of(address: str) -> str:
-    """The graph an address is about; nothing for policies and providers.
+    """The graph of a resource address; empty for policies and providers.
 
     >>> graph_of("query.people.friends"), graph_of("policy.base")
     ('people', '')

@@ -1,6 +1,6 @@
-"""What a server needs of a cluster: the graphs, queries and policies that are in force.
+"""A cluster for a server: the graphs, queries and policies in force.
 
-Texts come from the ledger and are put into a folder, because servers read policies and queries from files.
+Texts of the ledger are written to a folder, because servers read policies and queries from files.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class ServedCluster:
 
     revision: int
     graphs: dict[str, ServedGraph]
-    policy: str | None = None  # for what concerns the server as a whole
+    policy: str | None = None  # for the server as a whole
 
 
 def served(place: str, folder: Path) -> ServedCluster:
-    """What is in force, with its texts written below a folder."""
+    """The revision in force, with its texts written below a folder."""
     ledger = Ledger(root_of(place))
     newest = newest_of(ledger)
     graphs = of_kind(newest.resources, "graph")
@@ -85,7 +85,7 @@ def _queries(ledger: Ledger, newest: Revision, id: str, folder: Path) -> tuple[s
 
 
 def _policies(ledger: Ledger, newest: Revision, folder: Path) -> dict[str, str]:
-    """The file of each policy, by what it applies to."""
+    """The file of each policy, by its scope."""
     found: dict[str, str] = {}
     for name, policy in of_kind(newest.resources, "policy").items():
         suffix = Path(policy.settings["file"]).suffix
@@ -111,7 +111,7 @@ def _provider(newest: Revision, graph: ManagedResource) -> EmbeddingSection | No
 
 
 def embed_settings(section: EmbeddingSection, environment: Mapping[str, str]) -> EmbedSettings:
-    """How a provider is asked, with the secrets its section names."""
+    """The settings of a provider, with the secrets its section names."""
     given = (section.model, section.base_url, section.api_key)
     model, url, key = (text and _resolved(text, environment) for text in given)
     return EmbedSettings(section.kind, model, url, key, settings_pace())

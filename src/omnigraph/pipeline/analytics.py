@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.pipeline import block_steps
 from omnigraph.pipeline.blocks import Begin, Checkpoints, Ints, Layout, NetworkBlocks, Packing
-from omnigraph.pipeline.failures import asked_of_spark
+from omnigraph.pipeline.failures import repeated_read
 from omnigraph.pipeline.frames import GraphFrames, frame
 from omnigraph.pipeline.session import arrow_of
 from omnigraph.read.analytics import edges_among
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkNetwork:
-    """Nodes (`id`) and edges (`src`, `dst`), and what is kept between rounds."""
+    """Nodes (`id`) and edges (`src`, `dst`), and the state kept between rounds."""
 
     nodes: DataFrame
     edges: DataFrame
-    links: int  # how many edges
+    links: int  # number of edges
     kept: Checkpoints
 
     def blocks(self, *, undirected: bool = False, by_target: bool = False) -> NetworkBlocks:
@@ -37,7 +37,7 @@ class SparkNetwork:
         return NetworkBlocks.of(self.nodes, self.edges, self.links, self.kept, packing)
 
     def table(self, values: DataFrame, empty: Any = None) -> pa.Table:
-        """One value for each node, ascending by id; `empty` where there is none."""
+        """One value for each node, ascending by id; `empty` if it has none."""
         from pyspark.sql import functions as f
 
         found = self.nodes.join(values, "id", "left").select("id", "value")
@@ -48,7 +48,7 @@ class SparkNetwork:
 
 @contextmanager
 def spark_network(frames: GraphFrames, node: str, edges: Sequence[str]) -> Iterator[SparkNetwork]:
-    """The nodes and edges of some types; what was kept to measure them is given up at the end."""
+    """The nodes and edges of some types; cached rows are released at the end."""
     snapshot = frames.pinned.snapshot()
     kinds = edges_among(snapshot, node, edges)
     read = partial(frame, frames.session, frames.pinned)
@@ -72,7 +72,7 @@ def measured(
         with spark_network(frames, node, edges) as net:
             return MEASURES[what](net, **how)
 
-    return asked_of_spark(work)
+    return repeated_read(work)
 
 
 def degrees(net: SparkNetwork, sides: Sequence[str]) -> pa.Table:
@@ -100,7 +100,7 @@ def components(net: SparkNetwork) -> pa.Table:
 
 
 def reach(net: SparkNetwork, hops: int) -> pa.Table:
-    """Pairs of a source and a node may be far more than nodes, so they are rows, which Spark puts on disks."""
+    """Pairs of a source and a node may be far more than nodes, so they are rows, which Spark can spill."""
     from pyspark.sql import functions as f
 
     ways = net.kept.keep(net.edges.distinct())

@@ -1,7 +1,7 @@
-"""Rows of a bulk load that are left out and written to a file: its quarantine, as the local plane keeps one.
+"""The quarantine of a bulk load: rows that are left out and written to a file, as on the local plane.
 
-What is wrong is found as for a refusal, with the file and line of every row; then the pieces they are in are staged
-again without those rows, until nothing is wrong. Rows that missed the ones left out are found in the next round.
+Violations are found as for a refusal, with the file and line of every row; then the affected pieces are staged again
+without those rows, until there are none. Rows that referred to rows left out are found in the next round.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Aside:
     written: bool = False
 
     def sorted_out(self, stage: Stage, judge: Judge) -> VerifiedLoad:
-        """A valid load of the rows nothing is wrong with; the others are written to the quarantine."""
+        """A valid load of the valid rows; the others are written to the quarantine."""
         if not self.written:
             require_new(self.path)
         self.rows = {}
@@ -51,11 +51,13 @@ class Aside:
                 staging = stage(skip)
                 if staging.gathered:
                     raise OptionInvalid(
-                        "a load on Spark chooses between rows of one id or keeps a quarantine, not both",
+                        "a load on Spark can choose between rows of one id or keep a quarantine, not both",
                         help="Load with engine='local', or in two steps.",
                     )
                 try:
-                    return self._told(judge(staging, Destination(Path(folder), always=True)))
+                    return self._with_failures(
+                        judge(staging, Destination(Path(folder), always=True))
+                    )
                 except OmnigraphError as error:
                     skip = self._more(error, staging)
         raise endless()
@@ -65,7 +67,7 @@ class Aside:
         return self.options.quarantine or ""
 
     def _more(self, error: OmnigraphError, staging: Staging) -> LeftOut:
-        """What to leave out besides, by what a refusal lists; one that lists nothing stands."""
+        """Further rows to leave out, from the list of a refusal; one that lists nothing is raised again."""
         file = error.details.get("violations_file")
         if file is None:
             raise error
@@ -74,7 +76,7 @@ class Aside:
         refuse_too_many(len(self.rows), self.options)
         return _by_split(self.rows, staging)
 
-    def _told(self, work: VerifiedLoad) -> VerifiedLoad:
+    def _with_failures(self, work: VerifiedLoad) -> VerifiedLoad:
         if not self.rows:
             return work
         if self.written:
@@ -94,7 +96,7 @@ def _listed(file: Path) -> Iterator[Violation]:
 
 
 def _by_split(rows: Iterable[Place], staging: Staging) -> LeftOut:
-    """The lines to leave out of each split, as it counts them."""
+    """The lines to leave out of each split, in its numbering."""
     before = staging.first_lines()
     taken = {one.split: one.lines for one in staging.splits}
     of_file: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""What blocks of a network do in a round, in numpy: the steps of each measure (see `blocks`).
+"""The steps of each measure on blocks of a network, in numpy (see `blocks`).
 
 A step that meets edges sends parcels, its own new state among them; a step that settles turns all that came for a block
 into its state, or sends again. Each function here makes the steps of one measure for a layout; the edges it meets are
@@ -23,7 +23,7 @@ def _state(block: int, *arrays: npt.NDArray[np.generic], change: float = 0.0) ->
 
 
 def _sorted_out(parcels: list[Parcel]) -> tuple[Parcel, list[Parcel]]:
-    """The state among what came for a block, and the rest."""
+    """The state among the parcels for a block, and the rest."""
     state = next(parcel for parcel in parcels if parcel.kind == STATE)
     return state, [parcel for parcel in parcels if parcel.kind != STATE]
 
@@ -42,7 +42,7 @@ def _least(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
 
 
 def _looked_up(keys: Ints, values: Ints, wanted: Ints) -> Ints:
-    """The values of keys that are surely there."""
+    """The values of keys that are known to exist."""
     order = np.argsort(keys)
     found: Ints = values[order][np.searchsorted(keys[order], wanted)]
     return found
@@ -52,7 +52,7 @@ def _looked_up(keys: Ints, values: Ints, wanted: Ints) -> Ints:
 
 
 def pagerank(damping: float, layout: Layout) -> tuple[Meet, Settle]:
-    """What each node has, in equal parts to where its edges lead; what nodes without edges have goes to all."""
+    """Each node passes its value in equal parts along its edges; nodes without edges pass theirs to all."""
 
     def meet(edges: BlockEdges, state: Parcel) -> Iterator[Parcel]:
         ranks = state.floats
@@ -85,10 +85,10 @@ def pagerank(damping: float, layout: Layout) -> tuple[Meet, Settle]:
 
 
 def components(layout: Layout) -> tuple[Meet, Settle, Settle, Settle]:
-    """Every node points to one of its component, at first to itself, and ever to smaller ones.
+    """Every node points to one of its component, at first to itself, then to smaller ones.
 
-    Neighbours tell where they point to. A node hands the least it hears on to where it points, and then points to where
-    that node points now: whole trees move, and paths halve from round to round.
+    Neighbours exchange their targets. A node sends the smallest one to its own target, and then points to the target
+    of that node: whole trees move, and paths halve from round to round.
     """
 
     def meet(edges: BlockEdges, state: Parcel) -> Iterator[Parcel]:
@@ -132,7 +132,7 @@ def components(layout: Layout) -> tuple[Meet, Settle, Settle, Settle]:
 def _to_places(
     kind: int, origin: int, nodes: Ints, values: Ints, layout: Layout
 ) -> Iterator[Parcel]:
-    """Values for nodes, to the blocks they are in."""
+    """Parcels with values for nodes, to their blocks."""
     for block, own in layout.divided(nodes):
         at = layout.places(nodes[own]).tobytes()
         yield Parcel(block, kind, origin, at, values[own].tobytes())
@@ -176,9 +176,9 @@ def labels(layout: Layout) -> tuple[Meet, Settle]:
 
 
 def distances(layout: Layout) -> tuple[Meet, Settle]:
-    """Hops from the nearest source, -1 where none is known, and beside it where they are new.
+    """Hops from the nearest source, -1 if unknown, and a flag for new ones.
 
-    A block goes on from what is new as far as its own edges lead, and tells the others what it found of theirs.
+    A block continues from new nodes along its own edges, and sends the distances of other nodes to their blocks.
     """
 
     def meet(edges: BlockEdges, state: Parcel) -> Iterator[Parcel]:
@@ -208,7 +208,7 @@ def distances(layout: Layout) -> tuple[Meet, Settle]:
 def _spread(
     found: Ints, level: Ints, src: npt.NDArray[np.int32], dst: Ints
 ) -> npt.NDArray[np.bool_]:
-    """Put in distances along edges inside a block, level by level, and say of which nodes they are new."""
+    """Set distances along edges inside a block, level by level, and return the nodes with new ones."""
     starts = np.searchsorted(src, np.arange(len(found) + 1))
     moved = np.zeros(len(found), np.bool_)
     while len(level):
@@ -222,7 +222,7 @@ def _spread(
 
 
 def _following(starts: Ints, nodes: Ints) -> tuple[Ints, Ints]:
-    """Where the edges of some nodes are, one node's after another's, and how many each has."""
+    """The positions of the edges of some nodes, node by node, and the number of each."""
     counts = starts[nodes + 1] - starts[nodes]
     before = np.cumsum(counts) - counts
     return np.arange(int(counts.sum())) + np.repeat(starts[nodes] - before, counts), counts
@@ -232,9 +232,9 @@ def _following(starts: Ints, nodes: Ints) -> tuple[Ints, Ints]:
 
 
 def triangles(layout: Layout) -> tuple[Meet, Settle, Settle, Settle]:
-    """Edges lead up, to the neighbour of higher degree, so that no node has many; two of them may be closed by a third.
+    """Edges point to the neighbour of higher degree, so that no node has many; two of them may be closed by a third.
 
-    Blocks tell the degrees of their nodes, send what leads up from a node to the blocks below it, count, and add up.
+    Blocks send the degrees of their nodes, send the upward edges of a node to the blocks below it, count, and add up.
     """
 
     def meet(edges: BlockEdges, state: Parcel) -> Iterator[Parcel]:  # noqa: ARG001 - there is none yet
@@ -287,7 +287,7 @@ def triangles(layout: Layout) -> tuple[Meet, Settle, Settle, Settle]:
 def _corners(
     block: int, place: Ints, far: Ints, nodes: Ints, above: Ints, layout: Layout
 ) -> tuple[Ints, Ints]:
-    """How many triangles each node has whose lowest corner is in a block.
+    """The triangles of each node whose lowest corner is in a block.
 
     `place` and `far` are the edges that lead up from the block, ascending; `nodes` and `above` those from their ends.
     """

@@ -1,9 +1,9 @@
-"""A network in blocks, for measures that go round by round: adjacency in arrays, steps over whole blocks.
+"""A network in blocks, for iterative measures: adjacency in arrays, steps over whole blocks.
 
-Nodes are numbered from 0 on in the order of their ids; a block is the nodes whose numbers leave the same rest. The
-edges that leave a block are one row, two arrays, made once. In a round each block meets its state, an array of numbers,
-and sends parcels of arrays to blocks; what comes for a block is settled there, in one step or in several, until nothing
-is on its way but states. So a round moves arrays of numbers, whatever ids are. The steps are in `block_steps`.
+Nodes are numbered from 0 in the order of their ids; a block has the nodes whose numbers are equal modulo the number of
+blocks. The edges that leave a block are one row of two arrays, made once. In a round each block meets its state, an
+array of numbers, and sends parcels of arrays to blocks; a block settles its parcels in one step or several, until only
+states are left. So a round moves arrays of numbers, whatever the ids. The steps are in `block_steps`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 BLOCK_NODES = 2_000_000
 BLOCK_EDGES = 8_000_000
-ALONE_EDGES = 100_000  # and nodes: so few are one block, as rounds would take longer than steps
-ROUNDS_MAX = 10_000  # of measures that end by themselves
+ALONE_EDGES = (
+    100_000  # and nodes: up to this many are one block, as rounds would take longer than steps
+)
+ROUNDS_MAX = 10_000  # of measures that run until they converge
 POSITION_BITS = 33  # of Spark's increasing ids; those above number the partition
 EDGES = "block int, src binary, dst binary"
 PARCELS = "block int, kind int, origin int, at binary, value binary, change double"
-STATE = 0  # the kind of a parcel that a block sends to itself
+STATE = 0  # the kind of a parcel a block sends to itself
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What one block sends to another: where, as places in that block or numbers of nodes, and what."""
+    """A message from one block to another: places in that block or numbers of nodes, and values."""
 
     block: int
     kind: int
@@ -76,13 +78,13 @@ class BlockEdges:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How many nodes there are, and in how many blocks they lie."""
+    """The number of nodes and of blocks."""
 
     count: int
     blocks: int
 
     def size(self, block: int) -> int:
-        """How many nodes a block has."""
+        """The number of nodes in a block."""
         return max(0, -((block - self.count) // self.blocks))
 
     def numbers(self, block: int) -> Ints:
@@ -90,11 +92,11 @@ class Layout:
         return np.arange(self.size(block), dtype=np.int64) * self.blocks + block
 
     def places(self, numbers: Ints) -> npt.NDArray[np.int32]:
-        """Where nodes are in their blocks."""
+        """The places of nodes in their blocks."""
         return (numbers // self.blocks).astype(np.int32)
 
     def divided(self, numbers: Ints) -> Iterator[tuple[int, Ints]]:
-        """For each block that has some of these nodes, where they are among them, in their order."""
+        """For each block with some of these nodes, their positions in `numbers`, in order."""
         block = numbers % self.blocks
         order = np.argsort(block, kind="stable")
         bounds = np.searchsorted(block[order], np.arange(self.blocks + 1))
@@ -117,7 +119,7 @@ Begin = Callable[[Layout, int], Array]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The states that are kept between rounds, to be given up when nobody needs them any more."""
+    """The states kept between rounds, released when no longer needed."""
 
     held: list[DataFrame] = field(default_factory=list)
 
@@ -127,14 +129,14 @@ class Checkpoints:
         return self.held[-1]
 
     def drop(self, frame: DataFrame) -> None:
-        """Give up rows; behind Spark Connect the server does so by itself."""
+        """Release rows; with Spark Connect the server does this itself."""
         self.held.remove(frame)
         plan = getattr(frame, "_jdf", None)
         if plan is not None:
             plan.queryExecution().logical().rdd().unpersist(False)
 
     def clear(self) -> None:
-        """Give up all rows."""
+        """Release all rows."""
         for frame in tuple(self.held):
             self.drop(frame)
 
@@ -152,7 +154,7 @@ class NetworkBlocks:
     def of(
         cls, nodes: DataFrame, edges: DataFrame, links: int, kept: Checkpoints, packing: Packing
     ) -> NetworkBlocks:
-        """Nodes (`id`) and so many edges (`src`, `dst`), packed."""
+        """Nodes (`id`) and the given number of edges (`src`, `dst`), packed."""
         numbered = _numbered(nodes, kept)
         count = numbered.count()
         least = 1 if max(count, links) <= ALONE_EDGES else parallelism(nodes.sparkSession)
@@ -174,18 +176,18 @@ class NetworkBlocks:
         return self.kept.keep(self.edges.select("block").mapInArrow(task, PARCELS))
 
     def round(self, state: DataFrame, meet: Meet, *steps: Settle) -> DataFrame:
-        """The next state: edges meet this one, and what blocks send each other is settled."""
+        """The next state: edges meet this one, and the parcels between blocks are settled."""
         met = self.edges.join(state.drop("at", "kind", "origin"), "block")
-        told = met.mapInArrow(_meeting(meet, self.layout), PARCELS)
+        parcels = met.mapInArrow(_meeting(meet, self.layout), PARCELS)
         for step in steps:
-            arrived = told.repartition(self.layout.blocks, "block")
-            told = arrived.mapInArrow(_gathered(step), PARCELS)
-        new = self.kept.keep(told)
+            arrived = parcels.repartition(self.layout.blocks, "block")
+            parcels = arrived.mapInArrow(_gathered(step), PARCELS)
+        new = self.kept.keep(parcels)
         self.kept.drop(state)
         return new
 
     def rounds(self, name: str, most: int | None, state: DataFrame, *steps: Any) -> DataFrame:
-        """Rounds until nothing changes, at most so many. What changes is told."""
+        """Rounds until nothing changes, at most `most`. Changes are logged."""
         for number in range(1, (ROUNDS_MAX if most is None else most) + 1):
             state = self.round(state, *steps)
             change = state.agg({"change": "sum"}).first()[0] or 0.0
@@ -208,7 +210,7 @@ class NetworkBlocks:
 
 
 def _numbered(nodes: DataFrame, kept: Checkpoints) -> DataFrame:
-    """Nodes with numbers from 0 on, by their partitions and their places there: in the order of their ids."""
+    """Nodes with numbers from 0, by their partitions and their places there: in the order of their ids."""
     from pyspark.sql import functions as f
 
     ordered = nodes.select("id").orderBy("id")

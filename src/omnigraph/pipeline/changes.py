@@ -1,8 +1,8 @@
-"""What a branch changed, for Spark programs: as a batch between two commits, or as a stream that goes on.
+"""The changes of a branch for Spark programs: as a batch between two commits, or as a stream.
 
 A row is a change: the commit, the operation, the id, and the row before and after it. Offsets of a stream are commit
-ids, so a checkpoint names exactly what was seen. Small commits share a task; a commit that only adds rows, as a bulk
-load does, is cut by fragments.
+ids, so a checkpoint names exactly what was read. Small commits share a task; a commit that only adds rows, like a bulk
+load, is split by fragments.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 BATCH_ROWS = 65_536
-COMMIT = "commit"  # the one member of an offset
+COMMIT = "commit"  # the only member of an offset
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The changes of one type on one branch, in the words of one schema."""
+    """The changes of one type on one branch, by one schema."""
 
     pinned: Pinned
     branch: str
@@ -91,7 +91,7 @@ class Wanted:
         )
 
     def image_type(self) -> pa.StructType:
-        """A row before or after a change, as Spark carries it."""
+        """The Spark type of a row before or after a change."""
         names, types = outer_names(self.kind), arrow_schema(self.kind)
         return pa.struct([(outer, wire_type(types.field(n).type)) for n, outer in names.items()])
 
@@ -110,7 +110,7 @@ class Wanted:
 
 @dataclass
 class Stretch(InputPartition):  # type: ignore[misc]
-    """The commits after one up to another; with fragments, the rows that the only commit added there."""
+    """The commits after one up to another; with fragments, the rows of the only commit in them."""
 
     after: str
     until: str
@@ -118,7 +118,7 @@ class Stretch(InputPartition):  # type: ignore[misc]
 
 
 def stretches(wanted: Wanted, feed: Feed) -> Iterator[Stretch]:
-    """A feed in pieces of about as many changes."""
+    """A feed in pieces with about the same number of changes."""
     first = last = feed.start
     held = 0
     for entry, before in feed.entries():
@@ -152,7 +152,7 @@ def _adds_many(entry: Entry, change: TableChange | None) -> bool:
 def _by_fragments(
     wanted: Wanted, repo: Repository, whole: Stretch, entry: Entry, before: Commit
 ) -> Iterator[Stretch]:
-    """The fragments a commit brought, one by one; the whole commit where it did more than bring some."""
+    """The fragments a commit added, one by one; the whole commit if it did more than that."""
     assert isinstance(entry.commit, Commit)  # noqa: S101
     if wanted.table_id not in before.tables:
         yield whole
@@ -167,14 +167,14 @@ def _by_fragments(
 
 
 def read_stretch(wanted: Wanted, stretch: Stretch) -> Iterator[pa.RecordBatch]:
-    """The changes of a stretch, as Spark takes them."""
+    """The changes of a stretch in Spark's types."""
     feed = wanted.feed(stretch.after, stretch.until)
     if stretch.fragments is not None:
         yield from _added(wanted, feed, stretch.until, stretch.fragments)
         return
     for commit, deltas in feed.deltas():
         for _, delta in deltas:
-            yield from _told(wanted, commit, delta)
+            yield from _change_batches(wanted, commit, delta)
 
 
 def _added(
@@ -187,10 +187,10 @@ def _added(
     table = snapshot.table(wanted.table_id)
     for batch in table.batches(table.schema.names, batch_rows=BATCH_ROWS, fragments=fragments):
         rows = pa.Table.from_batches([batch])
-        yield from _told(wanted, commit, Delta(rows.slice(0, 0), rows))
+        yield from _change_batches(wanted, commit, Delta(rows.slice(0, 0), rows))
 
 
-def _told(wanted: Wanted, commit: str, delta: Delta) -> Iterator[pa.RecordBatch]:
+def _change_batches(wanted: Wanted, commit: str, delta: Delta) -> Iterator[pa.RecordBatch]:
     ids = delta.ids
     names = outer_names(wanted.kind)
     for start in range(0, len(ids), BATCH_ROWS):
@@ -242,7 +242,7 @@ class ChangeReader(DataSourceReader):  # type: ignore[misc]
 
 
 class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Changes as they come. `commits_max` bounds a micro-batch."""
+    """Changes as a stream. `commits_max` bounds a micro-batch."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -255,7 +255,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return ReadAllAvailable() if limit is None else ReadMaxFiles(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What comes later is for the next run."""
+        """Later commits are for the next run."""
         repo = self.wanted.repository()
         head = repo.head(self.wanted.branch).commit.content
         self.wanted = replace(self.wanted, until=self.wanted.until or head)

@@ -1,7 +1,7 @@
-"""Tables and queries of databases, read through JDBC, in pieces where a column can be cut into ranges.
+"""Tables and queries of databases, read through JDBC, in pieces if a column can be cut into ranges.
 
 The options are those of Spark's JDBC source, and two of ours: `split_by` names a column of numbers, dates or times,
-whose bounds the database is asked for, and `splits` says into how many ranges it is cut.
+whose bounds are queried first, and `splits` is the number of ranges it is cut into.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SAID_CHARACTERS_MAX = 500
-FETCHED_ROWS = 10_000  # at once; some drivers fetch all of them unless told
-SPLITS_PER_TASK_SLOT = 2  # so that a slow range does not keep the others waiting
+FETCHED_ROWS = 10_000  # at a time; some drivers fetch all rows by default
+SPLITS_PER_TASK_SLOT = 2  # so that a slow range does not block the others
 RANGES = ("partitionColumn", "lowerBound", "upperBound", "numPartitions")
 
 
 class DatabaseFailed(OmnigraphError):
-    """A database that a pipeline reads through JDBC cannot be reached or read."""
+    """A database cannot be read through JDBC."""
 
     code, kind = "database_failed", Kind.INVALID
     default_help = "Check the url, the table and the credentials, and that Spark finds the driver (`spark.jars`)."
@@ -36,12 +36,12 @@ def database_rows(
 ) -> DataFrame:
     """A table or query of a database as a DataFrame to load.
 
-    `columns` pairs its names with properties; a column without one is not asked for.
+    `columns` pairs its names with properties; a column without one is not read.
     """
     given = {name: str(value) for name, value in options.items()}
     session = spark_session(session)
     renamed = dict(columns or {})
-    with _told(given):
+    with _driver_errors(given):
         frame = session.read.format("jdbc").options(**_asked(given, session)).load()
         kept = [name for name in frame.columns if renamed.get(name) != ""]
         frame = frame.select(*(f"`{name}`" for name in kept))
@@ -56,24 +56,24 @@ def _asked(given: Mapping[str, str], session: SparkSession) -> dict[str, str]:
     column = given.get("split_by")
     if column is None:
         if "splits" in given:
-            raise OptionInvalid("splits: needs split_by:, the column that is cut into ranges")
+            raise OptionInvalid("splits: needs split_by:, the column to cut into ranges")
         return asked
     if any(name in asked for name in RANGES):
-        raise OptionInvalid(f"split_by: stands for {', '.join(RANGES)}; give it alone")
+        raise OptionInvalid(f"split_by: replaces {', '.join(RANGES)}; do not combine them")
     query = asked.pop("query", None)
     table = asked.pop("dbtable", None) if query is None else f"({query}) rows_of_query"
     if table is None:
-        raise OptionInvalid("a database is read by a dbtable or a query")
+        raise OptionInvalid("a database needs either dbtable or query")
     splits = given.get("splits") or str(SPLITS_PER_TASK_SLOT * parallelism(session))
     low, high = _bounds(session, asked, table, column)
     asked["dbtable"] = table
-    if low is None or int(splits) < 2:  # nothing there, or nothing to cut
+    if low is None or int(splits) < 2:  # no rows, or nothing to cut
         return asked
     return asked | dict(zip(RANGES, (column, str(low), str(high), splits), strict=True))
 
 
 def _bounds(session: SparkSession, asked: Mapping[str, str], table: str, column: str) -> Any:
-    """The least and the greatest value of a column, as the database says."""
+    """The least and the greatest value of a column, from the database."""
     name = column
     context = context_of(session)
     if context is not None:
@@ -85,8 +85,8 @@ def _bounds(session: SparkSession, asked: Mapping[str, str], table: str, column:
 
 
 @contextmanager
-def _told(given: Mapping[str, str]) -> Iterator[None]:
-    """What a driver says may hold the address and the password: those are left out."""
+def _driver_errors(given: Mapping[str, str]) -> Iterator[None]:
+    """Errors of a driver as ours, without the address and the password they may contain."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,4 +1,4 @@
-"""Which plane a load runs on, and how it gets there. Imports Spark only once it is wanted."""
+"""Chooses the plane of a load, and starts it there. Imports Spark only when it is used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang import ir
-from omnigraph.pipeline.failures import asked_of_spark, spark_failures
+from omnigraph.pipeline.failures import repeated_read, spark_failures
 from omnigraph.pipeline.pinned import NotShared, pin
 from omnigraph.pipeline.session import (
     SparkMissing,
@@ -39,16 +39,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("omnigraph.pipeline")
 ENGINES = ("auto", "local", "spark")
-Progress = Callable[
-    [str, int, int], None
-]  # phase, done, of how many; it may raise to stop the work
-Violations = str | os.PathLike[str] | bool  # the folder of their lists, the usual one, or none
+Progress = Callable[[str, int, int], None]  # phase, done, total; it may raise to stop the work
+Violations = str | os.PathLike[str] | bool  # the folder of their lists, the default one, or none
 NOT_ON_SPARK = "not_on_spark"  # the code of a plan Spark has no way to run
 FINAL = (Kind.INVALID, Kind.NOT_FOUND, Kind.CONFLICT, Kind.DENIED, Kind.LIMIT)
 
 
 def engine_for(engine: str, source: Any, repo: Repository) -> str:
-    """`local` or `spark`: what was asked for, else by the size of the input files."""
+    """`local` or `spark`: as requested, else by the size of the input files."""
     if engine not in ENGINES:
         raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     if wants_spark(source) and engine != "local":
@@ -77,9 +75,9 @@ def loading(
     progress: Progress | None = None,
     violations: Violations = True,
 ) -> Iterator[tuple[Verb, str]]:
-    """The write that loads a source, and the engine it runs on; `branch` is none where it has to be made first.
+    """The write that loads a source, and the engine it runs on; `branch` is None if it has to be created first.
 
-    On Spark, everything up to publishing is done when the write is handed out, unless it may have been done before.
+    On Spark, everything up to publishing is done when the write is returned, unless it may have been done before.
     """
     chosen = engine_for(engine, source, repo)
     if chosen == "local":
@@ -111,7 +109,7 @@ def loading(
 
 
 def _destination(violations: Violations) -> Destination | None:
-    """Where a refused load lists what its report has no room for: usually beside Spark's own messages."""
+    """Where a refused load lists violations beyond its report: by default beside Spark's log."""
     if isinstance(violations, bool):
         return Destination(log_file().parent) if violations else None
     return named(violations)
@@ -183,13 +181,13 @@ def counted_on_spark(
     session = spark_session()
     from omnigraph.pipeline.query import run_on_spark
 
-    return asked_of_spark(
+    return repeated_read(
         lambda: run_on_spark(query, params, snapshot, pinned, session, explain=explain, first=first)
     )
 
 
 def spark_frames(repo: Repository, snapshot: Snapshot, session: Any = None) -> GraphFrames:
-    """A pinned state for Spark programs; `session` may be one of theirs."""
+    """A pinned state for Spark programs; `session` may be their own."""
     found = spark_session(session)
     from omnigraph.pipeline.frames import graph_frames
 
@@ -205,14 +203,14 @@ def export_by(
     types: Sequence[str] | None,
     order: str | None = None,
 ) -> Exported:
-    """Export in process, or on Spark when that was asked for or a cluster is configured, and in any order."""
+    """Export in process, or on Spark if requested, or if a cluster is configured and no order is required."""
     if engine not in ENGINES:
         raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     shared = repo.place.scheme != "memory" and is_installed() and order is None
     if engine == "local" or (engine == "auto" and not (is_configured() and shared)):
         return export(snapshot, dest, format, types, order)
     if order is not None:
-        raise OptionInvalid("an export on Spark has no order; leave order= or engine= out")
+        raise OptionInvalid("an export on Spark has no order; omit order= or engine=")
     pinned = pin(repo, snapshot)
     session = spark_session()
     from omnigraph.pipeline.export import export_on_spark
@@ -225,7 +223,7 @@ def export_by(
 def maintaining(
     repo: Repository, table_id: str, branch: str, engine: str = "local"
 ) -> Iterator[Verb]:
-    """The write that brings a table into order; on Spark, all of its work is done when it is handed out."""
+    """The write that maintains a table; on Spark, all of its work is done when it is returned."""
     if engine not in ENGINES:
         raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     shared = repo.place.scheme != "memory" and is_installed()

@@ -37,7 +37,7 @@ def export_on_spark(
     format: str = "ndjson",
     types: Sequence[str] | None = None,
 ) -> Exported:
-    """Write one state to files in a folder all tasks can reach."""
+    """Write one state to files in a folder that all tasks can reach."""
     check_format(format)
     folder = ExportFolder.of(dest)
     work = [item for kind in chosen_types(snapshot, types) for item in _shares(snapshot, kind)]

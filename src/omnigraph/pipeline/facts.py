@@ -1,8 +1,8 @@
-"""What a bulk load rests on, for the races it loses: the ids, unique values and ends of the rows it wrote.
+"""The read set of a bulk load, for conflict detection: the ids, unique values and ends of the rows it wrote.
 
-Other writers publish while a load is staged and verified. Whether they met it is decided by tokens, as for every write
-(`core/conflicts.py`); those of a load are read from its own files when they are first needed, and kept in a file, so
-that they take 8 bytes of disk each and no memory.
+Other writers publish while a load is staged and verified. Conflicts with them are detected by tokens, as for every
+write (`core/conflicts.py`); those of a load are read from its own files when they are first needed, and kept in a
+file, so that they take 8 bytes of disk each and no memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LoadFacts:
         self._parts: dict[str, list[Tokens]] | None = None
 
     def reads(self, consulted: frozenset[str]) -> dict[str, Reads]:
-        """What the verdict on the load rests on."""
+        """The reads that the verdict on the load depends on."""
         return {table: Reads(later=partial(self._of, table)) for table in consulted}
 
     def _of(self, table: str) -> Sequence[Tokens]:
@@ -41,7 +41,9 @@ class LoadFacts:
 
     def _scanned(self) -> dict[str, list[Tokens]]:
         found: dict[str, list[Tokens]] = {}
-        with tempfile.TemporaryFile() as file:  # what is mapped stays until nobody refers to it
+        with (
+            tempfile.TemporaryFile() as file
+        ):  # the mapping lives until its last reference is dropped
             for touched in self._touched.values():
                 for rows in fresh_rows(touched):
                     for table, tokens in self._tokens(touched, rows):

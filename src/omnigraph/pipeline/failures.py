@@ -1,4 +1,4 @@
-"""What goes wrong on a cluster, in our words: Spark tells of it in traces of two languages."""
+"""Failures of a cluster as our errors: Spark reports them as traces of two languages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("omnigraph.pipeline")
 SAID_CHARACTERS_MAX = 500
-READS_MAX = 3  # of one question, while executors die
+READS_MAX = 3  # attempts of one read, while executors die
 OURS = re.compile(r"^(?:\s*)omnigraph\.[\w.]*?\.?(\w+): (.*)$", re.MULTILINE)
 LACKING = re.compile(r"No module named '([\w.]+)'")
 PYTHONS = re.compile(r"PYTHON_VERSION_MISMATCH|Python in worker has different version")
@@ -32,12 +32,12 @@ class ExecutorsDiffer(OmnigraphError):
     code, kind = "executors_differ", Kind.INVALID
     default_help = (
         "Executors need the Python and the packages of the driver. Set PYSPARK_PYTHON to a Python that has them on "
-        "every machine, or ship an environment with spark.archives; the guide on Spark shows both."
+        "every machine, or ship an environment with spark.archives; the Spark guide shows both."
     )
 
 
 class SparkFailed(OmnigraphError):
-    """Spark gave up: a task failed as often as it may, or the cluster is gone. Nothing was published."""
+    """The Spark job failed: a task reached its maximum of failures, or the cluster is lost. Nothing was published."""
 
     code, kind = "spark_failed", Kind.UNAVAILABLE
     default_help = "Nothing was changed. Spark's own messages are in its log."
@@ -45,25 +45,25 @@ class SparkFailed(OmnigraphError):
 
 @contextmanager
 def spark_failures() -> Iterator[None]:
-    """Errors of Spark and of its tasks as errors of ours."""
+    """Errors of Spark and of its tasks as our errors."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        raise told(str(error)) from error
+        raise error_of(str(error)) from error
 
 
-def asked_of_spark(work: Callable[[], T]) -> T:
-    """What a read gives. Rows kept between its steps are gone with an executor that dies: then it is made again."""
+def repeated_read(work: Callable[[], T]) -> T:
+    """The result of a read. If an executor dies with rows cached between its steps, the read is repeated."""
     for _ in range(READS_MAX - 1):
         try:
             return _asked(work)
         except OmnigraphError as failed:
             if not LOST.search(str(failed.__cause__)):
                 raise
-            log.warning("an executor is gone, and rows it kept: the read is made again")
+            log.warning("an executor was lost with its cached rows: repeating the read")
     return _asked(work)
 
 
@@ -72,8 +72,8 @@ def _asked(work: Callable[[], T]) -> T:
         return work()
 
 
-def told(said: str) -> OmnigraphError:
-    """The error that a text of Spark's tells of."""
+def error_of(said: str) -> OmnigraphError:
+    """Our error for a message of Spark."""
     lacking, program = LACKING.search(said), PROGRAM.search(said)
     if lacking is not None:
         return ExecutorsDiffer(f"Spark's executors have no package {lacking[1].partition('.')[0]}")
@@ -89,14 +89,14 @@ def told(said: str) -> OmnigraphError:
         return SparkFailed(f"Spark ran out of memory: {_short(said)}", help=help)
     full = DISK.search(said)
     if full is not None:
-        help = "Nothing was changed. Spark keeps what stages hand on in spark.local.dir: give it a larger disk."
-        return SparkFailed(f"a disk that Spark uses is full: {full[0]}", help=help)
+        help = "Nothing was changed. Spark keeps shuffled data in spark.local.dir: give it a larger disk."
+        return SparkFailed(f"a disk of Spark is full: {full[0]}", help=help)
     where = f"Nothing was changed. Spark's own messages are in its log, here usually {log_file()}."
-    return SparkFailed(f"Spark gave up: {_short(said)}", help=where)
+    return SparkFailed(f"the Spark job failed: {_short(said)}", help=where)
 
 
 def _ours(said: str) -> OmnigraphError | None:
-    """An error of ours that a task raised; its details stayed there."""
+    """One of our errors, raised in a task; its details are not sent."""
     for name, message in reversed(OURS.findall(said)):
         kind = _named(OmnigraphError, name)
         if kind is not None:
@@ -112,8 +112,8 @@ def _named(base: type[OmnigraphError], name: str) -> type[OmnigraphError] | None
 
 
 def _short(said: str) -> str:
-    """The line of a trace that says most."""
+    """The most informative line of a trace."""
     written = (line.strip().removeprefix(": ") for line in said.splitlines())
     lines = [line.removeprefix("Caused by: ") for line in written if line]
     telling = [line for line in lines if LAST_LINE.match(line) and ": " in line]
-    return (telling or lines or ["no reason is given"])[0][:SAID_CHARACTERS_MAX]
+    return (telling or lines or ["no reason given"])[0][:SAID_CHARACTERS_MAX]

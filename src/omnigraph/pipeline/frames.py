@@ -25,7 +25,7 @@ ENDS = {"src": "from", "dst": "to"}  # as loads call them
 
 
 def outer_names(kind: Entity) -> dict[str, str]:
-    """The columns of a type as they are stored, and as people call them."""
+    """The stored columns of a type, and their names for users."""
     return {name: ENDS.get(name, name) for name in arrow_schema(kind).names}
 
 
@@ -43,7 +43,7 @@ def entity(catalog: Catalog, name: str) -> Entity:
 def frame(
     session: SparkSession, pinned: Pinned, kind: Entity, columns: Collection[str] = ()
 ) -> DataFrame:
-    """All rows of a type, one task for each fragment; with `columns`, stored as they are called, only those."""
+    """All rows of a type, one task for each fragment; with `columns`, by their stored names, only those."""
     table = pinned.snapshot().table_of(kind)
     fragments = tuple(info.fragment_id for info in table.fragments())
     names = outer_names(kind)
@@ -68,7 +68,7 @@ def _task(
 
 
 def wired(rows: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
-    """Stored columns as Spark takes them, under the names people use."""
+    """Stored columns in Spark's types, under the names for users."""
     arrays = [to_wire(rows.column(stored)) for stored in names]
     return pa.RecordBatch.from_arrays(arrays, list(names.values()))
 

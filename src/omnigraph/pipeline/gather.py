@@ -1,7 +1,7 @@
-"""Rows of one id brought together before they are staged, where a load chooses between them.
+"""Groups rows of one id before staging, if a load chooses between them.
 
-Tasks read the input, give rows their ids and put them into partitions by the hashes of these, in packed blocks; then
-each partition is resolved and written on its own, with the code of the local plane, in the order of the input.
+Tasks read the input, give rows their ids and partition them by the hashes of their ids, in packed blocks; then each
+partition is resolved and written separately, with the code of the local plane, in the order of the input.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ BLOCKS = pa.schema(
     [("part", pa.int32()), ("place", pa.int64()), ("table", pa.string()), ("body", pa.binary())]
 )
 BLOCKS_DDL = "part int, place long, table string, body binary"
-REPORT = -1  # the part of what is said about a split
-LINE_BITS = 40  # of a line; the split it lies in is above
+REPORT = -1  # the partition of reports about splits
+LINE_BITS = 40  # of a line; its split is above
 ABSENT = "absent of "
 
 
 def gathers(inputs: Inputs, options: Options) -> bool:
-    """Whether rows of one id have to be seen together."""
+    """Whether rows of one id have to be grouped."""
     mapped = [split.reading.rows for split in inputs.splits]
     mapped += [rows for rows, _ in inputs.frames if isinstance(rows, RowMapping)]
     changes = any(rows is not None and rows.changes is not None for rows in mapped)
@@ -65,7 +65,7 @@ def gathers(inputs: Inputs, options: Options) -> bool:
         for rows, _ in inputs.frames:
             if not isinstance(rows, RowMapping) or rows.changes is None:
                 raise OptionInvalid(
-                    "the rows of a DataFrame have no order: name the property that says which is the last",
+                    "the rows of a DataFrame have no order: name the property that determines the last one",
                     help="Give a version (--version-property), or write the DataFrame to files first.",
                 )
     return changes or options.repeats.chooses
@@ -74,7 +74,7 @@ def gathers(inputs: Inputs, options: Options) -> bool:
 def run_gathered(
     session: SparkSession, job: LoadJob, inputs: Inputs, counters: Counters, split_bytes: int
 ) -> list[StagedSplit]:
-    """What becomes of all rows: a report for each piece of the input, and what each partition wrote."""
+    """Stage all rows: a report for each piece of the input, and the files of each partition."""
     cores = parallelism(session)
     size = sum(split.bytes for split in inputs.splits)
     parts = max(cores, -(-size // split_bytes))
@@ -95,7 +95,7 @@ def run_gathered(
 
 
 def placed_lines(found: list[StagedSplit], lines: Mapping[int, int]) -> list[StagedSplit]:
-    """Violations by their lines in files: what partitions tell has the split of a line in it."""
+    """Violations by their lines in files: those of partitions encode the split in the line."""
 
     def placed(violation: Violation) -> Violation:
         if violation.line is None:
@@ -103,11 +103,11 @@ def placed_lines(found: list[StagedSplit], lines: Mapping[int, int]) -> list[Sta
         split, line = divmod(violation.line, 1 << LINE_BITS)
         return replace(violation, line=line + lines.get(split, 0))
 
-    def told(done: StagedSplit) -> StagedSplit:
+    def with_lines(done: StagedSplit) -> StagedSplit:
         values = {table: [placed(v) for v in some] for table, some in done.values.items()}
         return replace(done, values=values)
 
-    return [told(done) for done in found]
+    return [with_lines(done) for done in found]
 
 
 # --- into partitions -----------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _block_batch(parts: Any, place: int, table: str, bodies: list[bytes]) -> pa.
 
 
 def _packed_rows(given: Given, split: int) -> pa.Table:
-    """Everything that is known of rows, as one table."""
+    """Rows with all their metadata, as one table."""
     count, origin = len(given), given.origin
     table = given.table()
     for name, mask in given.absent.items():

@@ -1,7 +1,7 @@
-"""What a load cost on Spark, for its report: stages, tasks, bytes that were shuffled or did not fit, and how uneven.
+"""The cost of a load on Spark, for its report: stages, tasks, bytes shuffled or spilled, and skew.
 
-Spark keeps this for some hundred stages; what it does not know any more, or does not tell behind Spark Connect, is left
-out. Stages of other work in the same session that ran meanwhile are counted, too.
+Spark keeps this for some hundred stages; what it has dropped, or does not report with Spark Connect, is left out.
+Concurrent stages of other work in the same session are counted, too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-JOBS_READ_MAX = 200  # each is asked for in some calls
-SETTLE_MILLISECONDS = 2_000  # that Spark may take to note what has just ended
+JOBS_READ_MAX = 200  # each takes several calls
+SETTLE_MILLISECONDS = 2_000  # that Spark may take to record what has just ended
 
 
 @dataclass(slots=True)
 class LoadCosts:
-    """Gathers what a load costs, phase by phase."""
+    """Collects the cost of a load, phase by phase."""
 
     session: SparkSession
     seconds: dict[str, float] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class LoadCosts:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the time inside; a phase may come several times."""
+        """Count the time inside; a phase may be entered several times."""
         began = monotonic()
         try:
             yield
@@ -59,7 +59,7 @@ def _next_job(session: SparkSession) -> int | None:
     context = context_of(session)
     if context is None:
         return None
-    with suppress(Exception):  # a Spark that keeps this elsewhere
+    with suppress(Exception):  # a Spark version that keeps this elsewhere
         return int(context._jsc.sc().dagScheduler().numTotalJobs())
     return None
 
@@ -82,7 +82,7 @@ def _stages(session: SparkSession, first: int | None) -> dict[str, int]:
 
 
 def _stage(inner: Any, number: int) -> tuple[int, int, int, int] | None:
-    with suppress(Exception):  # it was skipped, or is too long ago
+    with suppress(Exception):  # it was skipped, or is too old
         found = inner.statusStore().lastStageAttempt(number)
         spilled = int(found.memoryBytesSpilled()) + int(found.diskBytesSpilled())
         shuffled = int(found.shuffleWriteBytes())

@@ -1,4 +1,4 @@
-"""Staged rows as a valid write: what is to be done to each table, whether all rules hold then, and what came of it."""
+"""Staged rows as a valid write: the actions on each table, whether all rules hold then, and the outcome."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedLoad:
-    """A load that is staged and found valid on a state."""
+    """A load that is staged and valid on a state."""
 
     base: Snapshot
     actions: tuple[TableAction, ...]
@@ -87,7 +87,7 @@ class VerifiedLoad:
         )
 
     def on(self, snapshot: Snapshot) -> VerifiedLoad:
-        """The same on a later state, where the rows it replaces may be in other places."""
+        """The same on a later state, in which the rows it replaces may have moved."""
         if snapshot.commit == self.base.commit:
             return self
         actions = tuple(_found_again(action, self.base, snapshot) for action in self.actions)
@@ -111,7 +111,7 @@ def verified(
     """Staged splits as a valid write on a state. Without a session the driver judges alone."""
     with listing(violations, lambda: unreadable(session, staging)):
         _refuse_problems(staging)
-    if staging.gathered:  # a list is made by reading again, which does not know which rows count
+    if staging.gathered:  # listing reads the input again, without knowing which rows count
         violations = None
     actions = _actions(staging, snapshot)
     case = _case(staging, snapshot, actions, session, judged_rows_max)
@@ -125,7 +125,7 @@ def verified(
 
 
 def _is_valid(staging: Staging, case: Verification, actions: Iterable[TableAction]) -> bool:
-    """Whether nothing is wrong, found out in the way that costs least."""
+    """Whether there are no violations, found in the cheapest way."""
     if not all(one.is_clean for one in staging.splits):
         return False
     if are_few(case, sum(one.rows for one in staging.splits)):
@@ -159,19 +159,19 @@ def _case(
 
 
 def _refuse_problems(staging: Staging) -> None:
-    """What could not be read at all: the first of it in the order of the input."""
+    """Raise for unreadable rows: the first ones in the order of the input."""
     for one in staging.splits:
         if one.failure is not None:
             raise one.failure.error()
     lines = staging.first_lines()
     forms = {split.index: split.form for split in staging.inputs.splits}
-    problems, told = Problems(), set[tuple[str | None, str | None]]()
+    problems, seen = Problems(), set[tuple[str | None, str | None]]()
     for one in staging.splits:
         for problem in one.problems:
             if forms.get(one.split) == "lines":
                 problems.add(placed(problem, lines[one.split]))
-            elif (problem.file, problem.property) not in told:  # a table tells one per column
-                told.add((problem.file, problem.property))
+            elif (problem.file, problem.property) not in seen:  # a table reports one per column
+                seen.add((problem.file, problem.property))
                 problems.add(problem)
     problems.settle()
 
@@ -184,7 +184,7 @@ def _tables(staging: Staging) -> set[str]:
 
 
 def _actions(staging: Staging, snapshot: Snapshot) -> tuple[TableAction, ...]:
-    """What is to be done to each table: rows that go, with the edges of nodes among them, and rows that come."""
+    """The actions on each table: removed rows, with the edges of removed nodes, and added rows."""
     tables = _tables(staging)
     gone = _removed(staging, snapshot)
     found: list[TableAction] = []
@@ -206,7 +206,7 @@ def _is_nothing(action: TableAction) -> bool:
 
 
 def _removed(staging: Staging, snapshot: Snapshot) -> dict[str, pa.Table]:
-    """The rows that go, by table."""
+    """The removed rows, by table."""
     parts: dict[str, list[pa.Table]] = {}
     for one in staging.splits:
         for table, rows in one.removed.items():
@@ -244,7 +244,7 @@ def _action(table: str, staging: Staging) -> TableAction:
 def _touched(
     snapshot: Snapshot, table: str, staging: Staging, actions: Iterable[TableAction]
 ) -> Touched:
-    """The version a table would have, written and named by nobody."""
+    """The version a table would have, not yet published."""
     base = snapshot.table(table)
     edit, removes = TableEdit(), False
     for action in actions:
@@ -270,7 +270,7 @@ def _touched(
 
 
 def _addresses(before: pa.Table, more: pa.Array | None) -> pa.Array:
-    """Where rows lie that go, each once."""
+    """The addresses of removed rows, each once."""
     once = before.group_by("id").aggregate([(ADDRESS, "min")])
     found = once[f"{ADDRESS}_min"].combine_chunks()
     return found if more is None else pa.concat_arrays([more, found])
@@ -295,7 +295,7 @@ def _inner(staging: Staging) -> dict[str, frozenset[str]]:
 
 
 def _values(staging: Staging) -> dict[str, list[Violation]]:
-    """Broken values by table, each rule's first by id, rules in the order of the schema."""
+    """Invalid values by table, each rule's first by id, rules in the order of the schema."""
     lines = staging.first_lines()
     found: dict[str, list[Violation]] = {}
     for one in staging.splits:
@@ -316,7 +316,7 @@ def _keys(staging: Staging) -> list[Violation]:
 def _locate(
     session: SparkSession | None, staging: Staging, wanted: Mapping[str, frozenset[str]]
 ) -> list[InputPlace]:
-    """Read the input once more, for the rows somebody asks about. Rows of DataFrames have no place."""
+    """Read the input once more, to locate the given rows. Rows of DataFrames have no place."""
     splits = staging.inputs.splits
     if session is None:
         found = [place for split in splits for place in located(staging.job, split, wanted)]
@@ -332,7 +332,7 @@ def _locate(
 
 
 def _consulted(case: Verification) -> frozenset[str]:
-    """The tables the verdict rests on: those written, the nodes of their edges, the edges of nodes that go."""
+    """The tables the verdict depends on: those written, the nodes of their edges, the edges of removed nodes."""
     found = set(case.touched)
     catalog = case.snapshot.catalog
     for touched in case.touched.values():

@@ -1,8 +1,8 @@
-"""The classes Spark starts with, kept for the next start.
+"""A class data sharing archive of the classes Spark starts with.
 
 Java can map classes from an archive instead of loading them one by one; a session then starts in half the time. The
 archive is built once for each installation of Spark and Java: when a process that had to start Spark without it ends,
-it leaves a quiet process behind that runs a small job and keeps the classes. If that fails, sessions start as before.
+it leaves a background process that runs a small job and archives the classes. If that fails, sessions start as before.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MODULE = "omnigraph.pipeline.jvm_cds"
 ARCHIVE = "OMNIGRAPH_SPARK_ARCHIVE"
 TRAINING = "OMNIGRAPH_SPARK_TRAINING"
 ATTEMPT_SECONDS = 24 * 3600  # between two attempts to build the same archive
-UNUSED_SECONDS = 30 * 24 * 3600  # after which an archive is of an installation that is gone
+UNUSED_SECONDS = 30 * 24 * 3600  # after which the installation of an archive is considered removed
 WAITS_MAX = 600
 WAIT_SECONDS = 0.1
 NICENESS = 19
 
 
 def cache_folder() -> Path:
-    """Where things are kept that can be made again."""
+    """The folder for reproducible files."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "omnigraph"
 
 
@@ -44,7 +44,7 @@ def archive_file() -> Path:
 
 
 def archive_options() -> list[str]:
-    """What Java is told: to use the archive, to make one, or nothing."""
+    """The Java options to use the archive or to make one, or none."""
     training = os.environ.get(TRAINING)
     if training:
         return [f"-XX:ArchiveClassesAtExit={training}"]
@@ -58,7 +58,7 @@ def archive_options() -> list[str]:
 
 
 def build_at_exit() -> None:
-    """Have the archive built when this process ends, unless it is there or somebody tried lately."""
+    """Have the archive built when this process ends, unless it exists or was attempted recently."""
     if not (_is_off() or os.environ.get(TRAINING) or archive_file().exists()):
         atexit.register(_build_behind, archive_file())
 
@@ -68,7 +68,7 @@ def _is_off() -> bool:
 
 
 def _build_behind(file: Path) -> None:
-    """Start the building and do not wait. A note beside the file keeps all others from doing the same."""
+    """Start the build and do not wait. A marker beside the file keeps other processes from doing the same."""
     note = _note(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _build_behind(file: Path) -> None:
             start_new_session=True,
         )
     except OSError:
-        return  # a folder that cannot be written, or somebody was quicker
+        return  # the folder is not writable, or another process was quicker
 
 
 def _note(file: Path) -> Path:
@@ -92,7 +92,7 @@ def _note(file: Path) -> Path:
 
 
 def build() -> Path:
-    """Run a small job in a process of its own and keep the classes it loaded."""
+    """Run a small job in a separate process and archive the classes it loaded."""
     from omnigraph.pipeline.session import use_java
 
     use_java()
@@ -115,7 +115,7 @@ def build() -> Path:
 
 
 def train() -> None:
-    """What most jobs begin with: a shuffle, a join, and Python tasks."""
+    """Run typical work: a shuffle, a join, and Python tasks."""
     from omnigraph.pipeline.session import spark_session
 
     session = spark_session(master="local[1]")
@@ -132,7 +132,7 @@ def _touch(file: Path) -> None:
     try:
         os.utime(file)
     except OSError:
-        return  # somebody else's, to be used all the same
+        return  # of another process, but usable
 
 
 def _forget_unused(folder: Path) -> None:
@@ -146,4 +146,4 @@ if __name__ == "__main__":
     try:
         build()
     except (OSError, subprocess.CalledProcessError) as failed:
-        sys.exit(f"the classes of Spark could not be kept: {failed}")
+        sys.exit(f"the class archive of Spark could not be built: {failed}")

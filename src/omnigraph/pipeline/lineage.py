@@ -1,7 +1,7 @@
-"""What a run of a pipeline read and wrote, as OpenLineage events: lines of JSON that collectors of lineage take.
+"""Inputs and outputs of a pipeline run, as OpenLineage events: JSON lines for lineage collectors.
 
 A run has an event when it starts and one when it completes or fails, under one id. Inputs are files, addresses and
-tables of databases, without what their addresses may say about passwords; outputs are the types of a branch.
+tables of databases, with passwords removed from their addresses; outputs are the types of a branch.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PipelineRun:
             raise OptionInvalid(f"lineage cannot be written to {self.file}: {failure}") from None
 
     def completed(self, result: Any) -> None:
-        """The load is published."""
+        """Append the event of the published load."""
         rows = {**result.nodes, **result.edges}
         self.tell("COMPLETE", [self._output(name, count) for name, count in rows.items()])
 
@@ -77,7 +77,7 @@ class PipelineRun:
 def lineage(
     file: str | os.PathLike[str] | None, graph: str, job: str, spec: PipelineSpec
 ) -> Iterator[PipelineRun | None]:
-    """Tell that a run starts, and that it failed if it does. Whoever runs it says when it is complete."""
+    """Report the start of a run, and its failure. The caller reports its completion."""
     if file is None:
         yield None
         return

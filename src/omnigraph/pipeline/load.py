@@ -1,7 +1,7 @@
-"""Load inputs of any size as one commit: stage in tasks, verify on a version nobody sees, publish like any write.
+"""Load inputs of any size as one commit: stage in tasks, verify on an unpublished version, publish like any write.
 
 Staging and verifying happen before the write is queued, so that other writers of the process do not wait for them. If
-the branch moved meanwhile, the verdict is found again; rows are read again only where they merge with stored ones.
+the branch moved meanwhile, the load is verified again; rows are read again only if they merge with stored ones.
 """
 
 from __future__ import annotations
@@ -60,34 +60,32 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("omnigraph.pipeline")
-Progress = Callable[[str, int, int], None]  # phase, done, of how many
-Unit = tuple[Split, ...]  # what one task reads
+Progress = Callable[[str, int, int], None]  # phase, done, total
+Unit = tuple[Split, ...]  # the input of one task
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How a bulk load is cut up."""
+    """How a bulk load is divided."""
 
     split_bytes: int = SPLIT_BYTES
     flush_bytes: int = FLUSH_BYTES
-    wave_units: int | None = (
-        None  # of splits between two notes of progress; by default one per core
-    )
+    wave_units: int | None = None  # splits between two progress records; by default one per core
     waves_at_once: int = 3  # so that no core waits for the last task of a wave
-    notes_apart: float = 20  # times as long as a note of progress took, before the next
+    notes_apart: float = 20  # times the duration of a progress record, before the next
     judged_rows_max: int = (
         8_000_000  # rows whose ids, ends and unique values the driver compares alone
     )
 
 
 def logged(phase: str, done: int, total: int) -> None:
-    """Progress for whoever listens to the log."""
+    """Progress in the log."""
     log.info("%s: %d of %d", phase, done, total)
 
 
 @dataclass(slots=True)
 class BulkLoad:
-    """One load: call `prepare` to do the work, then publish `verb`; `finish` when it is over."""
+    """One load: call `prepare` to do the work, then publish `verb`; `finish` at the end."""
 
     repo: Repository
     session: SparkSession
@@ -105,15 +103,15 @@ class BulkLoad:
     _note_seconds: float = 0.0
     _aside: Aside | None = None
     _costs: LoadCosts = field(init=False)
-    _staged: Staging | None = None  # the last of it
+    _staged: Staging | None = None  # the last staging
 
     def __post_init__(self) -> None:
         self._costs = LoadCosts(self.session)
         self._aside = None if self.options.quarantine is None else Aside(self.options)
 
     def prepare(self, snapshot: Snapshot) -> VerifiedLoad:
-        """Stage and verify on a state; raises what is wrong with the input."""
-        self._staged = None  # on another state
+        """Stage and verify on a state; raises if the input is invalid."""
+        self._staged = None  # of another state
         with spark_failures():
             if self._aside is None:
                 staged = self._staging(snapshot, {})
@@ -145,7 +143,7 @@ class BulkLoad:
             return verified(staged, snapshot, self.session, self.tuning.judged_rows_max, lists)
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
-        """What the load wants, judged on the state it is given."""
+        """The plan of the load, verified on the given state."""
         work = self._work
         if work is None or not self._holds(work, txn.snapshot):
             work = self.prepare(txn.snapshot)
@@ -153,7 +151,7 @@ class BulkLoad:
         return work.plan(self.mode, self.plan_id)
 
     def finish(self) -> None:
-        """The load is over: its plan is not needed any more."""
+        """Delete the plan of the load, which has ended."""
         if self._plan is not None:
             remove_plan(self.repo, self._plan.plan)
             self._plan = None
@@ -170,7 +168,7 @@ class BulkLoad:
         return self._staged
 
     def _stage(self, snapshot: Snapshot, left_out: LeftOut) -> Staging:
-        """What was staged on this state before, or is now. Splits that are done are not read again."""
+        """The staging on this state, done before or now. Finished splits are not read again."""
         inputs = cut(self.source, snapshot.catalog, self.tuning.split_bytes)
         plan = self._plan or self._stored(snapshot, inputs) or self._begun(snapshot, inputs)
         if not self._usable(plan, snapshot, inputs):
@@ -206,7 +204,7 @@ class BulkLoad:
         return Staging(job, inputs, tuple(done[k] for k in sorted(done)), firsts)
 
     def _staged_before(self, units: Iterable[Unit], left_out: LeftOut) -> dict[int, StagedSplit]:
-        """What a round of a quarantine staged that no row is taken from in this one."""
+        """Splits of the previous quarantine round from which this one removes no row."""
         last = self._staged
         if self._aside is None or last is None:
             return {}
@@ -220,7 +218,7 @@ class BulkLoad:
         return found
 
     def _gathered(self, job: LoadJob, inputs: Inputs) -> Staging:
-        """All rows staged in one go, those of one id together; it cannot go on where it stopped."""
+        """Stage all rows in one pass, grouped by id; it cannot be resumed."""
         with watched(self._meter(inputs, ())) as counters:
             found = run_gathered(self.session, job, inputs, counters, self.tuning.split_bytes)
         count = len(inputs.splits)
@@ -238,7 +236,7 @@ class BulkLoad:
         return (units[at : at + size] for at in range(0, len(units), size))
 
     def _begun(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan:
-        """A lease on what is about to be written, and the place where progress is noted."""
+        """A lease on the files to be written, and the record of progress."""
         repo = self.repo
         plan = StoredPlan(
             plan=_plan_name(self.load_id) if self.load_id else repo.clock.fresh_id(),
@@ -259,9 +257,9 @@ class BulkLoad:
         return plan
 
     def _stored(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan | None:
-        """The plan of an earlier run of the same load, if its files are still there."""
+        """The plan of an earlier run of the same load, if its files still exist."""
         if self.load_id is None or self._aside is not None:
-            return None  # what a quarantine took is not known any more
+            return None  # the rows of its quarantine are no longer known
         found = load_plan(self.repo, _plan_name(self.load_id))
         return found if found is not None and self._usable(found, snapshot, inputs) else None
 
@@ -275,16 +273,16 @@ class BulkLoad:
         )
 
     def _fingerprint(self, inputs: Inputs) -> str:
-        """What a repetition is compared by: with anything else, staged splits would be of another load."""
+        """Identifies a repeated load: with any difference, staged splits would be of another load."""
         files = sorted(inputs.files.items())
         how = repr(
             (self.options, settings_for(self.repo.embedding))
-        )  # the key of a provider does not show
+        )  # without the key of a provider
         what = (self.mode, self.branch, files, inputs.splits, how)
         return hashlib.sha256(msgspec.json.encode(what)).hexdigest()
 
     def _note(self, done: Mapping[int, StagedSplit], units: Iterable[Unit]) -> None:
-        """A sign of life, with progress that a later run may rely on; it takes a small part of the time."""
+        """A heartbeat with progress a later run can resume from; it takes a small part of the time."""
         apart = self.tuning.notes_apart * self._note_seconds
         if self._plan is None or monotonic() < self._noted + apart:
             return
@@ -292,7 +290,7 @@ class BulkLoad:
         kept: list[Any] = []
         for unit in (
             units if self.load_id and self._aside is None else ()
-        ):  # what a unit wrote belongs to it as a whole
+        ):  # files of a unit belong to it as a whole
             found = [done[split.index] for split in unit if split.index in done]
             if len(found) == len(unit) and all(one.is_clean for one in found):
                 kept += [one.to_json() for one in found]
@@ -301,7 +299,7 @@ class BulkLoad:
         self._note_seconds = self._noted - began
 
     def _holds(self, work: VerifiedLoad, snapshot: Snapshot) -> bool:
-        """Whether the verdict and the files are good for another state: nothing they rest on has changed since."""
+        """Whether the verdict and the files are valid for another state: none of their reads have changed since."""
         plan = work.plan(self.mode, self.plan_id)
         return carries_over(self.repo, plan, work.base, snapshot)
 
@@ -337,7 +335,7 @@ def bulk_load(
 def publishing(
     job: LoadJob, table_id: str, staged: Sequence[StagedSplit]
 ) -> Callable[[WriteTxn], PublishPlan]:
-    """The write that publishes splits somebody else staged, in a process that has no Spark session."""
+    """The write that publishes splits staged elsewhere, in a process without a Spark session."""
     staging = Staging(job, Inputs(named=(table_id,)), tuple(sorted(staged, key=lambda s: s.split)))
     base = job.pinned.snapshot().commit
 
@@ -369,7 +367,7 @@ def _waves(
     counters: Counters,
     at_once: int,
 ) -> Iterator[list[StagedSplit]]:
-    """What becomes of splits, wave by wave."""
+    """Stage splits wave by wave."""
 
     def run(wave: Sequence[Unit]) -> list[StagedSplit]:
         task = stage_task(job, tuple(wave), counters)

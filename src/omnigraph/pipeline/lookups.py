@@ -1,7 +1,7 @@
-"""Few new rows in a large graph: judged by look-ups, as a write in process is, so that a load costs what it brings.
+"""Few new rows in a large graph: verified by look-ups, like a local write, so that the cost depends on the new rows.
 
-The rules are those of `validate.checks`. Here only one question is answered, whether anything is wrong at all; if so,
-`verify` finds out what, with the words and places of a report.
+The rules are those of `validate.checks`. This only decides whether there is any violation; if so, `verify`
+finds them, with messages and places for a report.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOOKED_UP_ROWS_MAX = 500_000  # new rows whose ids, ends and unique values the d
 
 
 def are_few(case: Verification, rows: int) -> bool:
-    """Whether a load brings so few rows that looking them up costs less than comparing whole tables."""
+    """Whether a load has so few rows that look-ups cost less than comparing whole tables."""
     return case.mode is not Mode.OVERWRITE and rows <= LOOKED_UP_ROWS_MAX
 
 
@@ -36,7 +36,7 @@ def nothing_is_wrong(
     before: Mapping[str, pa.Table],
     gone: Mapping[str, pa.Table],
 ) -> bool:
-    """Whether no rule between rows is broken; `before` has the stored rows that change, `gone` those that go."""
+    """Whether all rules between rows hold; `before` has the stored rows that change, `gone` the removed ones."""
     changes = Changes(
         {
             table: replace(_change(t, before.get(table)), deletes=gone.get(table))
@@ -51,7 +51,7 @@ def nothing_is_wrong(
 
 
 def _for(check: object, changes: Changes) -> Changes:
-    """A load keeps the ids and ends of what it changes, not the unique values: all of them count as new ones."""
+    """A load keeps the ids and ends of updated rows, not the unique values: all of them count as new."""
     if check is not check_unique:
         return changes
     tables = changes.tables.items()
@@ -75,7 +75,7 @@ def _none(touched: Touched) -> pa.Table:
 
 
 def _each_once(case: Verification, txn: WriteTxn, change: TypeChanges) -> bool:
-    """Whether no two rows have one id."""
+    """Whether no two rows have the same id."""
     touched = case.touched[change.kind.table_id]
     given = [one_array(t["id"]) for t in (change.inserts, change.updates) if t is not None]
     ids = pa.concat_arrays(given)
@@ -89,7 +89,7 @@ def _each_once(case: Verification, txn: WriteTxn, change: TypeChanges) -> bool:
 
 
 def _columns(touched: Touched) -> list[str]:
-    """The columns that rules between rows look at."""
+    """The columns that rules between rows use."""
     kind = touched.kind
     ends = ("src", "dst") if isinstance(kind, EdgeType) else ()
     members = (name for group in kind.uniques for name in group)
@@ -97,7 +97,7 @@ def _columns(touched: Touched) -> list[str]:
 
 
 def fresh_rows(touched: Touched) -> Iterator[pa.Table]:
-    """The columns that rules look at, of the rows a load brought, one fragment at a time."""
+    """The columns that rules use, of the new rows, one fragment at a time."""
     image, columns = touched.after, _columns(touched)
     table = open_table(image.uri, image.ref)
     for fragment in sorted(image.fresh):

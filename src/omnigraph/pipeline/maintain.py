@@ -1,7 +1,7 @@
-"""Maintenance on Spark: tasks rewrite fragments and build segments of indices; one commit brings all of it.
+"""Maintenance on Spark: tasks rewrite fragments and build segments of indices; one commit publishes all of it.
 
-The rewritten version is staged first, so that indices can be built over it; nobody sees either before the commit. If
-others wrote to the table meanwhile, what tasks have written is put on their version.
+The rewritten version is staged first, so that indices can be built over it; neither is visible before the commit. If
+the table was written to meanwhile, the results of the tasks are applied to the new version.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class BulkUpkeep:
-    """Maintenance of one table: `prepare` to do the work, then publish `verb`; `finish` when it is over."""
+    """Maintenance of one table: `prepare` to do the work, then publish `verb`; `finish` at the end."""
 
     repo: Repository
     session: SparkSession
@@ -61,7 +61,7 @@ class BulkUpkeep:
             self._done = work, self._staged(snapshot, work)
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
-        """What the table needs, judged on the state it is given."""
+        """The plan for the table on the given state."""
         if not self._fitted(txn.snapshot):
             self.prepare(txn.snapshot)
         if self._done is None:
@@ -74,13 +74,13 @@ class BulkUpkeep:
         return PublishPlan(kind="optimize", actions=(action,), value=work, plan_id=plan_id)
 
     def finish(self) -> None:
-        """The work is over: its lease is not needed any more."""
+        """Release the lease of the work, which has ended."""
         if self._plan is not None:
             remove_plan(self.repo, self._plan.plan)
             self._plan = None
 
     def _fitted(self, snapshot: Snapshot) -> bool:
-        """Whether what was done counts on a state, where others may have written to the table."""
+        """Whether the results are valid on a state, in which the table may have changed."""
         if self._done is None or self._plan is None or self.table_id not in snapshot.commit.tables:
             return False
         if not still_honoured(
@@ -97,7 +97,7 @@ class BulkUpkeep:
         return True
 
     def _begin(self, snapshot: Snapshot) -> None:
-        """A lease on the files that are about to be written."""
+        """Take a lease on the files to be written."""
         self.finish()
         clock = self.repo.clock
         self._plan = StoredPlan(

@@ -1,7 +1,7 @@
-"""Expressions that mean the same to Spark: columns as they are, and tests of texts, integers and truths.
+"""Expressions with the same meaning in Spark: plain columns, and tests of strings, integers and booleans.
 
 All others are evaluated in tasks by the local engine's code (`rowset.Formula`), for which rows leave the Java process
-and come back. Floats are among them, because Spark takes NaN for equal to itself, and so are times, which have zones.
+and return. Floats are among them, because NaN equals itself in Spark, and so are times, which have zones.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class _NotNative(Exception):
-    """Spark has no expression that surely means the same."""
+    """Spark has no expression known to have the same meaning."""
 
 
 def native(expr: ir.Expr, bag: Bag, bound: ir.Bound) -> Column | None:
-    """An expression over the rows of a bag as Spark's own; none where it might mean something else."""
+    """An expression over the rows of a bag as a Spark column; None if its meaning might differ."""
     try:
         return _InSpark(bag, bound).value(expr)
     except _NotNative:
@@ -40,7 +40,7 @@ def native(expr: ir.Expr, bag: Bag, bound: ir.Bound) -> Column | None:
 
 
 def divided(predicate: ir.Expr, bag: Bag, bound: ir.Bound) -> tuple[list[Column], ir.Expr | None]:
-    """The parts of a condition that Spark tests itself, and the rest."""
+    """The parts of a condition that Spark evaluates itself, and the rest."""
     tests, rest = [], []
     for part in conjuncts(predicate):
         found = native(part, bag, bound)
@@ -146,7 +146,7 @@ def _truth(value: bool | None) -> Column:
 
 
 def _where_known(column: Column, truth: bool) -> Column:
-    """The same truth for every value, and unknown for none."""
+    """The given truth for every value, and unknown for null."""
     from pyspark.sql import functions as f
 
     return f.when(column.isNotNull(), f.lit(truth))

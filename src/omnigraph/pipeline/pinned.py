@@ -1,4 +1,4 @@
-"""One state of a graph as it travels to tasks: an address, a commit and a schema, as plain values."""
+"""One state of a graph, serialised for tasks: an address, a commit and a schema, as plain values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.storage.objects import Location, locate
 
 
 class NotShared(OmnigraphError):
-    """The graph lives in the memory or on the disk of one machine, where tasks of Spark cannot see it."""
+    """The graph is in the memory or on the disk of one machine, out of reach of Spark tasks."""
 
     code, kind = "graph_not_shared", Kind.INVALID
     default_help = (
@@ -40,7 +40,7 @@ class Pinned:
     version: str = ""  # of this package, where the state was pinned
     environment: tuple[tuple[str, str], ...] = field(
         default=(), repr=False
-    )  # how the driver reaches object stores, credentials among it
+    )  # how the driver reaches object stores, including credentials
     embedding: EmbedSettings | None = None
 
     def snapshot(self) -> Snapshot:
@@ -54,7 +54,7 @@ class Pinned:
 
 
 def pin(repo: Repository, snapshot: Snapshot) -> Pinned:
-    """A state to send to tasks."""
+    """Pin a state for tasks."""
     if repo.place.scheme == "memory":
         raise NotShared(f"{repo.place.uri} lives in the memory of this process")
     stored = repo.schema(snapshot.commit.schema).stored
@@ -69,17 +69,17 @@ def pin(repo: Repository, snapshot: Snapshot) -> Pinned:
 
 
 def store_environment() -> tuple[tuple[str, str], ...]:
-    """The variables of this process that say how to reach object stores."""
+    """The variables of this process that configure object stores."""
     return tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith("AWS_")))
 
 
 def adopt(environment: tuple[tuple[str, str], ...]) -> None:
-    """Reach object stores as the driver does: workers may have been started before it knew how."""
+    """Reach object stores like the driver: workers may have been started before it was configured."""
     os.environ.update(environment)
 
 
 def reachable(place: Location) -> Location:
-    """A place, if this machine has it: the disk of another is not an empty graph."""
+    """A place, if it exists on this machine; otherwise it would look like an empty graph."""
     if place.scheme == "file" and not Path(place.uri).is_dir():
         raise NotShared(f"{place.uri} is not on the machine {gethostname()}, where a task runs")
     return place

@@ -1,7 +1,7 @@
-"""How far tasks are, for whoever looks at the operation meanwhile.
+"""Progress of tasks, for observers of the operation.
 
-Tasks count the rows and pieces they finish; the driver looks at the counters from time to time. A task that runs again
-may count again, so the part is capped: this is for people, the result counts what Spark reported.
+Tasks count the rows and pieces they finish; the driver polls the counters. A repeated task may count again, so the
+fraction is capped: this is for people, the result has the counts that Spark reported.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ VERIFIED_PART = 0.95
 
 
 class _Uncounted:
-    """Takes the place of a counter where tasks have none."""
+    """A substitute counter for tasks without counters."""
 
     value = 0
 
     def add(self, count: int) -> None:
-        """Nobody hears of it."""
+        """Discard the count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What tasks add to, wherever they run."""
+    """Counters that tasks add to, wherever they run."""
 
     rows: Any
     pieces: Any
@@ -43,22 +43,22 @@ class Counters:
     @classmethod
     def of(cls, session: SparkSession) -> Counters:
         context = context_of(session)
-        if context is None:  # behind Spark Connect nobody adds up
+        if context is None:  # Spark Connect has no accumulators
             return cls(_Uncounted(), _Uncounted())
         return cls(context.accumulator(0), context.accumulator(0))
 
     def add(self, rows: int) -> None:
-        """One more piece is done."""
+        """Count one finished piece and its rows."""
         self.rows.add(rows)
         self.pieces.add(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Staging: how much there is, and how much of it was done before."""
+    """The amount of staging work, and how much of it was done before."""
 
     counters: Counters
-    total: int | None  # pieces; how many a DataFrame has is known when it has run
+    total: int | None  # pieces; None for a DataFrame, whose number is unknown until it has run
     pieces_before: int = 0
     rows_before: int = 0
 
@@ -74,7 +74,7 @@ class Meter:
 
 @contextmanager
 def watched(meter: Meter) -> Iterator[Counters]:
-    """Tell how far the tasks started inside are."""
+    """Report the progress of tasks started inside."""
     over = Event()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Queries on Spark: each operator of the intermediate representation as DataFrames, with the meaning it has in process.
+"""Queries on Spark: each operator of the intermediate representation as DataFrames, with the same meaning as locally.
 
 Expressions are evaluated by the local engine's code inside tasks (see `rowset`); Spark joins, groups, sorts and spills.
 """
@@ -52,7 +52,7 @@ from omnigraph.read.values import entities
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-COUNT_MAX = 2**31 - 1  # rows Spark can skip or keep; no result of ours has as many
+COUNT_MAX = 2**31 - 1  # rows Spark can skip or keep; no result has as many
 PATH_PARTS = tuple(part.value for part in ir.PathPart)
 
 
@@ -67,8 +67,8 @@ def run_on_spark(
     explain: bool = False,
     first: int | None = None,
 ) -> tuple[Result, int]:
-    """Run a read on one state of a graph: the result, and of how many rows it is. With `first`, no more than that many
-    come to the driver; with `explain` the result tells its plan, without figures."""
+    """Run a read on one state of a graph: the result, and its number of rows. With `first`, at most this many rows are
+    sent to the driver; with `explain` the result has its plan, without figures."""
     if not isinstance(query.body, ir.Read):
         raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
     refuse_unknown(query.body.plan)
@@ -84,7 +84,7 @@ def run_on_spark(
 
 
 def _first_rows(read: ir.Read, bag: Bag, ctx: Context, first: int) -> tuple[Result, int]:
-    """What was found for the first rows is kept, so that counting all goes on from there."""
+    """Work for the first rows is cached, so that counting all rows continues from there."""
     bag = bag.with_frame(bag.frame.select(*bag.names()).persist())
     try:
         found = _result(read, bag.with_frame(bag.frame.limit(first + 1)), ctx)
@@ -94,7 +94,7 @@ def _first_rows(read: ir.Read, bag: Bag, ctx: Context, first: int) -> tuple[Resu
 
 
 class NotOnSpark(OmnigraphError):
-    """The plan has an operator that Spark cannot run yet."""
+    """The plan has an operator that is not supported on Spark yet."""
 
     code, kind = "not_on_spark", Kind.INVALID
     default_help = "Run the query with engine='local'."
@@ -105,7 +105,7 @@ def not_on_spark(what: str) -> NotOnSpark:
 
 
 def refuse_unknown(plan: ir.Op) -> None:
-    """Say at once what Spark has no way to run."""
+    """Refuse plans that Spark cannot run, before anything is run."""
     paths = (node for node in walk(plan) if isinstance(node, ir.ShortestPath))
     mixed = {path.path_var for path in paths if one_type_each(path.steps) is None}
     for node in walk(plan):
@@ -113,7 +113,7 @@ def refuse_unknown(plan: ir.Op) -> None:
             case ir.Resumed() | ir.Random():
                 raise not_on_spark(type(node).__name__)
             case ir.Aggregate(below, _, aggregates) if _in_order(aggregates) and _sorted(below):
-                raise not_on_spark("collect() of rows that were put in order")
+                raise not_on_spark("collect() of ordered rows")
             case ir.Trail(edge_predicate=condition) if condition and (
                 variables(condition) - {node.edge_var}
             ):
@@ -203,7 +203,7 @@ class Engine:
     # --- values beside entities --------------------------------------------------------------------------------------
 
     def _let(self, op: ir.Let, bag: Bag) -> Bag:
-        """New values, and of what was bound only what is kept."""
+        """New values, and of the bound ones only those to keep."""
         full = self.computed(bag, {(c.name, VALUE): c.expr for c in op.columns})
         made = {(c.name, VALUE): full.slots[c.name, VALUE] for c in op.columns}
         names = {own: name for name, own in op.keep}
@@ -239,9 +239,9 @@ class Engine:
         return replace(bag, frame=frame, slots={**bag.slots, (op.name, VALUE): slot})
 
     def _per_row(self, bag: Bag, block: ir.Op, aggregate: ir.NamedAggregate) -> Bag:
-        """Every row with what the solutions of a block come to for it."""
-        told, slot = self._told(bag, block, aggregate)
-        return replace(bag, frame=told.frame, slots={**bag.slots, (aggregate.name, VALUE): slot})
+        """Every row with the aggregate of a block's solutions for it."""
+        joined, slot = self._aggregated(bag, block, aggregate)
+        return replace(bag, frame=joined.frame, slots={**bag.slots, (aggregate.name, VALUE): slot})
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class Engine:
         return bag.frame.select(*kept).mapInArrow(formula, schema)
 
     def _filtered_edges(self, op: ir.Expand, bag: Bag) -> Bag:
-        """Conditions that need the edge, or a destination that was bound before."""
+        """Apply conditions on the edge, or on a destination that was bound before."""
         if op.predicate is None or not (op.edge_var is not None or op.into):
             return bag
         return self.filtered(bag, op.predicate)
@@ -289,7 +289,7 @@ class Engine:
     def projected(
         self, bag: Bag, columns: tuple[ir.NamedExpr, ...], beside: tuple[Key, ...] = ()
     ) -> Bag:
-        """Output columns only, and some as they are. Entities stay a type and an id, paths lists, until the end."""
+        """Only output columns, some unchanged. Entities stay a type and an id, paths lists, until the end."""
         named = [(OUT + column.name, column.expr) for column in columns]
         bag = self.computed(bag, {(n, VALUE): _raw(e) for n, e in named if _whole(e) is None})
         slots: dict[Key, RowColumn] = {}
@@ -316,7 +316,7 @@ class Engine:
         return Bag(one, {("\x02" + slot.name, "row"): slot})
 
     def _tagged(self, bag: Bag) -> tuple[Bag, Key]:
-        """Rows with a number each; kept, so that the numbers stay what they are."""
+        """Numbered rows; cached, so that the numbers are stable."""
         from pyspark.sql import functions as f
 
         key = ("\x02" + fresh_name(), "row")
@@ -340,14 +340,16 @@ class Engine:
         return bag.with_frame(frame)
 
     def _measured_join(self, bag: Bag, block: ir.Op, measure: ir.BlockTest) -> Bag:
-        """The rows for which the condition on what the block's solutions come to is true."""
+        """The rows for which the condition on the aggregate of the block's solutions is true."""
         wanted = measure.aggregate
-        told, slot = self._told(bag, block, wanted)
-        told = replace(told, slots={**told.slots, (OUT + wanted.name, VALUE): slot})
-        return bag.with_frame(self.filtered(told, measure.predicate).frame)
+        joined, slot = self._aggregated(bag, block, wanted)
+        joined = replace(joined, slots={**joined.slots, (OUT + wanted.name, VALUE): slot})
+        return bag.with_frame(self.filtered(joined, measure.predicate).frame)
 
-    def _told(self, bag: Bag, block: ir.Op, wanted: ir.NamedAggregate) -> tuple[Bag, RowColumn]:
-        """The rows with one more column: what the block's solutions come to."""
+    def _aggregated(
+        self, bag: Bag, block: ir.Op, wanted: ir.NamedAggregate
+    ) -> tuple[Bag, RowColumn]:
+        """The rows with one more column: the aggregate of the block's solutions."""
         from pyspark.sql import functions as f
 
         rows, tag = self._tagged(bag)
@@ -402,7 +404,7 @@ class Engine:
         )
         joined = left.also(frame, right)
         slots = {key: slot for key, slot in joined.slots.items() if key[0] not in ("\x03", "\x04")}
-        # Two types may meet in one that rounds; such pairs are compared once more, by value.
+        # Two types may have a common type that rounds; these pairs are compared again, by value.
         rounded = [
             ir.Compare(ir.CompareOp.EQ, *own)
             for own, met in zip(on, pairs, strict=True)
@@ -449,7 +451,7 @@ class Engine:
 
 
 def _whole(expr: ir.Expr) -> str | None:
-    """The variable (or output column) whose entity or path an expression is."""
+    """The variable (or output column) whose entity or path the expression is."""
     match expr:
         case ir.EntityOf(var) | ir.PathOf(var):
             return var
@@ -459,7 +461,7 @@ def _whole(expr: ir.Expr) -> str | None:
 
 
 def _raw(expr: ir.Expr) -> ir.Expr:
-    """A value whose references are written out at the end, once rows are few."""
+    """A value whose references are resolved at the end, when rows are few."""
     return expr.part if isinstance(expr, ir.WrittenOut) else expr
 
 
@@ -477,7 +479,7 @@ def _columns_of(op: ir.Op) -> tuple[ir.NamedExpr, ...]:
 
 
 def _once_each(bag: Bag, slots: Mapping[Key, RowColumn]) -> tuple[Any, dict[Key, RowColumn]]:
-    """The columns of some slots, under names of their own: one column may be put out twice."""
+    """The columns of some slots, under unique names: one column may be output several times."""
     from pyspark.sql import functions as f
 
     fresh = {key: RowColumn(fresh_name(), slot.type) for key, slot in slots.items()}
@@ -486,7 +488,7 @@ def _once_each(bag: Bag, slots: Mapping[Key, RowColumn]) -> tuple[Any, dict[Key,
 
 
 def _comparable(left: ir.Expr, right: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
-    """Numbers are equal by value: two types meet in a third that holds both."""
+    """Numbers are equal by value: two types are cast to a third that holds both."""
     if expression_type(left) == expression_type(right):
         return left, right
     whole = all(pa.types.is_integer(expression_type(e)) for e in (left, right))

@@ -74,7 +74,7 @@ def _formula(bag: Bag, scanner: Scanner) -> Formula:
 
 
 def _scorer(ranking: Simple, bag: Bag, scanner: Scanner) -> Scorer:
-    """What tasks score with; a text is embedded, and a corpus counted, once."""
+    """The scorer for tasks; a text is embedded, and a corpus counted, once."""
     ctx = scanner.run.context()
     field = ranking.field
     if isinstance(ranking, ir.Nearest):
@@ -114,7 +114,7 @@ class ScoreTask:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Entities with their best scores, and what puts the best of them first."""
+    """Entities with their best scores, and the order that puts the best first."""
 
     entities: DataFrame
     order: tuple[Column, ...]  # ties by id, then by type as the pattern names them
@@ -159,7 +159,7 @@ def _reciprocal(place: Any, constant: int) -> Column:
 
 
 def _fused(bag: Bag, ranking: ir.Rrf, key: Key, scanner: Scanner) -> Bag:
-    """Scores of two rankings in one: an entity takes the best place among its rows."""
+    """The fused scores of two rankings: an entity takes the best place among its rows."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 

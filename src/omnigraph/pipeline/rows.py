@@ -1,4 +1,4 @@
-"""A piece of an input as rows of the schema: the same readers as the plane in process has."""
+"""A piece of an input as rows of the schema, with the readers of the local plane."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PEEK_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a split. Lines are numbered from the start of the split; `lines` says how many it took."""
+    """Some rows of a split. Lines are numbered from the start of the split; `lines` is how many it consumed."""
 
     parts: tuple[InputPart, ...]
     problems: tuple[Violation, ...] = ()
@@ -76,14 +76,14 @@ def pieces(split: Split, catalog: Catalog, options: Options) -> Iterator[Piece]:
 
 
 def _gathered(options: Options) -> Gathered:
-    """Problems; beside rows that have none, where those are wanted."""
+    """Collects problems; with a quarantine, beside the valid rows."""
     return Gathered() if options.quarantine is None else SortedOut()
 
 
 def _mapped_pieces(
     split: Split, mapping: RowMapping, catalog: Catalog, options: Options
 ) -> Iterator[Piece]:
-    """What the rows of a piece of a wide table make."""
+    """The rows made from a piece of a wide table."""
     values, problems = split.reading.values, _gathered(options)
     if split.form == "lines":
         for block in split_blocks(split, options):
@@ -99,7 +99,7 @@ def _mapped_pieces(
 
 
 def frame_shape(rows: FrameRows, catalog: Catalog, options: Options) -> RowShape:
-    """What the rows of a DataFrame become."""
+    """The shape of the rows of a DataFrame."""
     if isinstance(rows, RowMapping):
         return shape_of(rows, catalog, options)
     return RowsOf(kind_by_table(catalog, rows), catalog, options)
@@ -137,7 +137,7 @@ def frame_pieces(batches: Iterable[pa.RecordBatch], shape: RowShape) -> Iterator
 
 
 def without(rows: Iterable[Piece], skip: frozenset[tuple[str, int]]) -> Iterator[Piece]:
-    """The pieces of a split without the lines that are left out, and without what is said of them."""
+    """The pieces of a split without the lines to leave out and their problems."""
     lines = frozenset(line for _, line in skip)
     for piece in rows:
         parts = tuple(_part_without(part, skip) for part in piece.parts)
@@ -169,7 +169,7 @@ def split_blocks(split: Split, options: Options) -> Iterator[LineBlock]:
 
 
 def _line_start(stream: Any, position: int) -> int:
-    """Where the first line starts that starts at a position or after it."""
+    """The position of the first line that starts at or after a position."""
     if position == 0:
         return 0
     at = position - 1
@@ -183,7 +183,7 @@ def _line_start(stream: Any, position: int) -> int:
 
 
 class _Until:
-    """A stream that ends with the line which has the byte before `end`."""
+    """A stream that ends with the line containing the byte before `end`."""
 
     def __init__(self, stream: Any, start: int, end: int) -> None:
         self._stream, self._at, self._end = stream, start, end

@@ -1,6 +1,6 @@
-"""Bags of rows on Spark: columns by what they mean, and expressions over them by the local engine's own code.
+"""Bags of rows on Spark: columns by their meaning, and expressions evaluated by the local engine's code.
 
-Spark names columns regardless of case and knows no unsigned numbers, so columns get names of their own and travel in
+Spark's column names are case-insensitive and it has no unsigned numbers, so columns get unique names and are sent in
 types Spark has (`to_wire`). Expressions are evaluated batch by batch by the code that evaluates them in process.
 """
 
@@ -38,17 +38,17 @@ _numbers = count()
 
 
 def fresh_name() -> str:
-    """A column name nobody else has."""
+    """A unique column name."""
     return f"c{next(_numbers)}"
 
 
 def prop(name: str) -> str:
-    """What a property's column is called beside id, type, src and dst."""
+    """The key of a property's column, beside id, type, src and dst."""
     return "=" + name
 
 
 def key_of(expr: ir.Expr) -> Key | None:
-    """The column an expression stands for; none where it has to be computed."""
+    """The column of an expression; None if it has to be computed."""
     match expr:
         case ir.Column(var, name):
             return var, prop(name)
@@ -74,7 +74,7 @@ def key_of(expr: ir.Expr) -> Key | None:
 
 
 def wire_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which Spark carries a column."""
+    """The type of a column in Spark."""
     if kind == pa.uint32():
         return pa.int64()
     if kind == pa.uint64():
@@ -91,13 +91,13 @@ def wire_type(kind: pa.DataType) -> pa.DataType:
 
 
 def to_wire(values: pa.Array) -> pa.Array:
-    """A column as Spark takes it."""
+    """A column in Spark's type."""
     wanted = wire_type(values.type)
     return values if values.type == wanted else values.cast(wanted)
 
 
 def from_wire(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column as we store it."""
+    """A column in its stored type."""
     return values if values.type == kind else values.cast(kind)
 
 
@@ -113,7 +113,7 @@ def ddl(kinds: Mapping[str, pa.DataType]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RowColumn:
-    """A column of a bag: its name in the DataFrame and its type with us."""
+    """A column of a bag: its name in the DataFrame and its stored type."""
 
     name: str
     type: pa.DataType
@@ -140,12 +140,12 @@ class Bag:
         return replace(self, frame=frame)
 
     def also(self, frame: DataFrame, other: Bag) -> Bag:
-        """With what another bag binds, in a DataFrame that has the columns of both."""
+        """Adds the bindings of another bag, in a DataFrame with the columns of both."""
         slots = {**other.slots, **self.slots}
         return Bag(frame, slots, {**other.types, **self.types}, self.edges | other.edges)
 
     def renamed(self) -> Bag:
-        """The same rows under new column names, to be joined with themselves."""
+        """The same rows under new column names, for self-joins."""
         slots = {key: RowColumn(fresh_name(), slot.type) for key, slot in self.slots.items()}
         pairs = zip(self.slots.values(), slots.values(), strict=True)
         from pyspark.sql import functions as f
@@ -156,7 +156,7 @@ class Bag:
 
 @dataclass(frozen=True, slots=True)
 class QueryRun:
-    """What every task of a query needs."""
+    """The context of every task of a query."""
 
     pinned: Pinned
     bound: Bound
@@ -203,7 +203,7 @@ class Formula:
         return pa.RecordBatch.from_arrays(arrays, names)
 
     def read(self, key: Key, batch: pa.RecordBatch) -> pa.Array:
-        """A column of a batch by what it means."""
+        """A column of a batch by its key."""
         slot = self.slots[key]
         return from_wire(batch.column(slot.name), slot.type)
 
@@ -258,7 +258,7 @@ class BatchRows:
         return self.formula.read((var, name), self.batch)
 
     def _entities(self, var: str) -> Entities:
-        """What a variable is bound to. A state is pinned, so that positions are the same in every task."""
+        """The entities of a variable. The state is pinned, so positions are the same in every task."""
         types, edge = self.formula.types[var], var in self.formula.edges
         return to_entities(self._at(var, "type"), self._at(var, "id"), types, edge, self.ctx)
 

@@ -1,4 +1,4 @@
-"""Nodes and edges of a pinned state as bags of rows: tasks read fragments, and no row or column nobody wants."""
+"""Nodes and edges of a pinned state as bags of rows: tasks read fragments, and only the rows and columns needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PARTS = ("id", "src", "dst")  # of an entity, besides its type and its propertie
 
 @dataclass(frozen=True, slots=True)
 class Scanner:
-    """Reads what a query needs of each variable, and nothing else."""
+    """Reads only what a query needs of each variable."""
 
     session: SparkSession
     run: QueryRun
@@ -69,7 +69,7 @@ class Scanner:
     def _read(
         self, kind: Entity, var: str, slots: Mapping[Key, RowColumn], predicate: ir.Expr | None
     ) -> DataFrame:
-        """One type. All rows have the same type, which Spark had better know."""
+        """One type. All rows have the same type, which helps Spark to plan."""
         from pyspark.sql import functions as f
 
         table = self.run.pinned.snapshot().table_of(kind)
@@ -98,7 +98,7 @@ def fields_read(plan: ir.Op) -> dict[str, frozenset[str]]:
 
 
 def _without_scans(op: ir.Op) -> ir.Op:
-    """An operator without the conditions that scans apply where they read."""
+    """An operator without the conditions that scans apply while reading."""
     match op:
         case ir.NodeScan():
             return replace(op, predicate=None)
@@ -112,7 +112,7 @@ def _without_scans(op: ir.Op) -> ir.Op:
 
 
 def _counts(predicate: ir.Expr, var: str, kind: Entity, bound: ir.Bound) -> Iterator[int]:
-    """How many ids each part of a condition names, of those that do."""
+    """The number of ids in each part of a condition that names ids."""
     for part in conjuncts(predicate):
         asked = values_tested(part, lambda expr: is_identity(expr, var, kind))
         if asked is not None:
@@ -126,7 +126,7 @@ def _formula(
     predicate: ir.Expr | None,
     run: QueryRun,
 ) -> Formula:
-    """What judges a condition over all columns it reads, and keeps those that are wanted later."""
+    """The formula that tests a condition on all columns it reads, and keeps those needed later."""
     every = dict(slots)
     for part in walk(predicate) if predicate is not None else ():
         key = key_of(part)

@@ -1,9 +1,9 @@
-"""Whether anything is wrong at all with many rows: keys compared exactly, partition by partition, by vectorised code.
+"""Whether many rows have any violation: keys compared exactly, partition by partition, by vectorised code.
 
-Ids, ends and unique values are put into partitions by their hashes, in blocks of many, so that Spark moves blocks and
-no single rows; then each partition is compared on its own, text by text: hashes choose the partition and decide
-nothing. A hub costs no more than any node, since ends are named once in a block. What a load breaks is found out by
-`verify`, with the words and places of a report; a load that breaks nothing never gets there.
+Ids, ends and unique values are put into partitions by their hashes, in blocks of many, so that Spark moves blocks
+instead of rows; then each partition is compared separately, string by string: hashes only choose the partition. A hub
+costs no more than any node, since ends occur once in a block. Violations are found by `verify`, with messages and
+places for a report; a valid load never gets there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BLOCKS_DDL = "part int, space int, body binary"
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """Keys to read: a column of a version, of all rows or of those a load brought."""
+    """Keys to read: a column of a version, of all rows or of the new ones."""
 
     version: TableVersion
     column: TextColumn
@@ -61,10 +61,10 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """Keys that are compared with each other: those there are, and those that must be among them."""
+    """Keys that are compared with each other: the existing ones, and those that must be among them."""
 
     there: KeyColumn
-    once: bool  # no two rows may have the same
+    once: bool  # no two rows may share a key
     wanted: tuple[KeyColumn, ...] = ()
 
     @property
@@ -76,7 +76,7 @@ Share = tuple[int, bool, KeyColumn, tuple[int, ...]]  # space, whether there, wh
 
 
 def spaces_of(case: Verification) -> list[KeySpace]:
-    """What the rules of a case compare."""
+    """The key spaces that the rules of a case compare."""
     touched = case.touched.values()
     found = [space for t in touched for space in _of_uniques(case, t.kind.table_id)]
     edges = (t for t in touched if not isinstance(t.kind, NodeType) and t.repeatable)
@@ -117,7 +117,7 @@ def _ends_at(case: Verification, node: NodeType) -> Iterator[KeyColumn]:
 
 
 def keys_hold(case: Verification, session: SparkSession | None) -> bool:
-    """Whether no key is there twice that may not be, and none is missing."""
+    """Whether no unique key is duplicated, and none is missing."""
     spaces = spaces_of(case)
     rows = sum(space.rows for space in spaces)
     parts = min(PARTITIONS_MAX, max(1, -(-rows // PARTITION_KEYS)))
@@ -135,7 +135,7 @@ def keys_hold(case: Verification, session: SparkSession | None) -> bool:
 
 
 def _shares(spaces: Sequence[KeySpace], count: int) -> Iterator[Share]:
-    """What tasks read: each column in a few shares of its fragments."""
+    """The input of tasks: each column in a few shares of its fragments."""
     for number, space in enumerate(spaces):
         for there, column in ((True, space.there), *((False, one) for one in space.wanted)):
             fragments = column.fragments
@@ -166,7 +166,7 @@ def _blocks(shares: Iterable[Share], parts: int) -> Iterator[pa.RecordBatch]:
 
 
 def _keys(column: KeyColumn, fragments: tuple[int, ...]) -> Iterator[pa.Array]:
-    """Keys as texts, very many at a time."""
+    """Keys as strings, in large batches."""
     table, members = open_table(column.version.uri, column.version.ref), column.column.members
     held: list[pa.Array] = []
     rows = 0
@@ -181,7 +181,7 @@ def _keys(column: KeyColumn, fragments: tuple[int, ...]) -> Iterator[pa.Array]:
 
 
 def _partitioned(keys: pa.Array, space: int, parts: int) -> pa.RecordBatch:
-    """One block for each partition some of the keys belong to."""
+    """One block for each partition of the keys."""
     place = (id_tokens(keys) % np.uint64(parts)).astype(np.int32)
     order = np.argsort(place, kind="stable")
     keys, place = keys.take(pa.array(order)), place[order]
@@ -223,7 +223,7 @@ def _gather(held: dict[int, list[bytes]], spaces: Iterable[int], bodies: Iterabl
 
 
 def _is_wrong(held: dict[int, list[bytes]], once: tuple[bool, ...]) -> bool:
-    """Whether a partition has a key twice that may be there once, or lacks one."""
+    """Whether a partition has a duplicate of a unique key, or lacks a key."""
     for space, alone in enumerate(once):
         there = _unpacked(held.pop(2 * space + 1, []))
         if alone and len(pc.unique(there)) < len(there):
@@ -242,7 +242,7 @@ def _unpacked(bodies: Iterable[bytes]) -> pa.Array:
 def _compared_here(
     blocks: Iterable[pa.RecordBatch], parts: int, once: tuple[bool, ...]
 ) -> Iterator[bool]:
-    """The same in this process: partitions lie in files until they are compared, one at a time."""
+    """The same in this process: partitions are kept in files until they are compared, one at a time."""
     with tempfile.TemporaryDirectory(prefix="omnigraph-keys-") as folder:
         files = [Path(folder, str(part)) for part in range(parts)]
         for batch in blocks:

@@ -1,7 +1,7 @@
-"""Searches inside tasks: texts are matched and vectors compared batch by batch, by the local engine's own code.
+"""Searches inside tasks: texts are matched and vectors compared batch by batch, by the local engine's code.
 
-A match or a distance needs the row's own value alone. BM25 needs the whole corpus besides; its statistics are counted
-by tasks, fragment by fragment, and added up before anything is scored.
+A match or a distance needs only the row's own value. BM25 also needs the whole corpus; its statistics are counted by
+tasks, fragment by fragment, and added up before anything is scored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Nothing:
         return None
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Not kept."""
+        """Discard the value."""
 
 
 NOTHING = Nothing()
@@ -92,7 +92,7 @@ class SearchedField:
     edge: bool
 
     def parts(self, ctx: Context) -> Iterator[tuple[npt.NDArray[np.int64], str, BatchColumn]]:
-        """Where the entities of each type are, and their values."""
+        """The positions of the entities of each type, and their values."""
         names = np.asarray(self.types.to_pylist(), object)
         for name in self.known:
             where = np.flatnonzero(names == name)
@@ -105,7 +105,7 @@ class SearchedField:
 
 
 def matched(match: ir.TextMatch, field: SearchedField, ctx: Context) -> pa.Array:
-    """Whether each text matches; null where there is none."""
+    """Whether each text matches; null for null."""
     query = evaluate_constant(match.query, ctx.bound)
     found = np.full(len(field.values), None, object)
     if query is not None:
@@ -129,7 +129,7 @@ def marked(expr: ir.Highlight, field: SearchedField, ctx: Context) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Scores each entity by how far its vector is."""
+    """Scores each entity by the distance of its vector."""
 
     property: str
     query: tuple[float, ...]
@@ -169,7 +169,7 @@ Scorer = Distances | WordScores
 def corpus_on_spark(
     session: SparkSession, pinned: Pinned, kind: Entity, prop: str, query: str
 ) -> Corpus:
-    """What BM25 has to know of all texts of a type, counted by tasks."""
+    """The statistics BM25 needs of all texts of a type, counted by tasks."""
     fragments = tuple(i.fragment_id for i in pinned.snapshot().table_of(kind).fragments())
     count = min(len(fragments), parallelism(session) * SHARES_PER_CORE)
     shares = tuple(fragments[place::count] for place in range(count))

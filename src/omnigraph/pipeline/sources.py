@@ -1,8 +1,8 @@
-"""What a bulk load is given, cut into pieces that tasks read on their own.
+"""The input of a bulk load, cut into pieces that tasks read independently.
 
 Lines are cut by bytes, large Parquet files by row groups; compressed files, CSV (whose cells may hold line breaks),
 arrays of JSON, ORC, Avro and Arrow files are read whole, block by block. Of a Delta or Iceberg table the driver reads
-the list of its files. A task reads one large piece or many small ones. A Spark DataFrame comes with its own partitions.
+the list of its files. A task reads one large piece or many small ones. A Spark DataFrame has its own partitions.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ FORMS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 @dataclass(frozen=True, slots=True)
 class FileReading:
-    """How a file of rows is read besides what the options of the load say."""
+    """How a file of rows is read, in addition to the options of the load."""
 
     columns: tuple[tuple[str, str], ...] = ()  # names in the file, and the properties they fill
     csv: CsvFormat | None = None
-    values: tuple[FolderValue, ...] = ()  # columns that names of folders hold
-    rows: RowMapping | None = None  # what each row of a wide table becomes
-    part: LakePart | None = None  # of which Delta or Iceberg table it is a file
+    values: tuple[FolderValue, ...] = ()  # columns from the names of folders
+    rows: RowMapping | None = None  # the mapping of each row of a wide table
+    part: LakePart | None = None  # the Delta or Iceberg table of the file
 
 
 FrameRows = str | RowMapping  # the table of rows of one type, or a mapping
@@ -57,7 +57,7 @@ class Split:
     start: int = 0
     end: int | None = None
     first_line: int = 1
-    bytes: int = 0  # about as much is to be read
+    bytes: int = 0  # the approximate size
     reading: FileReading = FileReading()
 
 
@@ -66,9 +66,9 @@ class Inputs:
     """All of an input: pieces of files, DataFrames by type, and the types that were named."""
 
     splits: tuple[Split, ...] = ()
-    frames: tuple[tuple[FrameRows, Any], ...] = ()  # what its rows become, and a DataFrame
+    frames: tuple[tuple[FrameRows, Any], ...] = ()  # the mapping of its rows, and a DataFrame
     named: tuple[str, ...] = ()  # table ids that are present even without rows
-    files: Mapping[str, str] = field(default_factory=dict)  # with a text that changes when they do
+    files: Mapping[str, str] = field(default_factory=dict)  # with a fingerprint of each
 
 
 def is_frame(value: Any) -> bool:
@@ -89,13 +89,13 @@ def wants_spark(source: Any) -> bool:
 
 
 def _values(given: Sources) -> list[Any]:
-    """What a declared load reads: paths, tables and DataFrames."""
+    """The inputs of a declared load: paths, tables and DataFrames."""
     tables = [value.path if isinstance(value, Mapped) else value for _, value in given.tables]
     return [*given.records, *tables, *(wide.source for wide in given.wide)]
 
 
 def input_bytes(source: Any) -> int | None:
-    """The size of the files of an input; none where it is not made of files."""
+    """The size of the files of an input; None if it does not consist of files."""
     if isinstance(source, Wide):
         source = Sources(wide=(source,))
     if isinstance(source, Sources):
@@ -126,7 +126,7 @@ def cut(source: Any, catalog: Catalog, split_bytes: int = SPLIT_BYTES) -> Inputs
 
 
 def packed(splits: Sequence[Split], bytes_max: int) -> Iterator[tuple[Split, ...]]:
-    """Splits in their order, as many together as one task should read: of small files several."""
+    """Splits in order, grouped by task: several small files together."""
     held: list[Split] = []
     size = 0
     for split in splits:
@@ -162,7 +162,7 @@ def _unreadable(value: Any) -> OptionInvalid:
 
 @dataclass(slots=True)
 class _Cutting:
-    """Gathers pieces; how many there are costs what they are."""
+    """Collects pieces."""
 
     split_bytes: int
     splits: list[Split] = field(default_factory=list)
@@ -202,7 +202,7 @@ class _Cutting:
     def add(self, file: str, table_id: str | None, how: FileReading | None = None) -> None:
         """A file."""
         how = how or FileReading()
-        if how.part is not None:  # such files never change, and their table says how large they are
+        if how.part is not None:  # such files never change, and their table has their size
             size, self.files[file] = how.part.size, ""
             pieces = _parquet_pieces(file, table_id, size, self.split_bytes)
         else:

@@ -1,4 +1,4 @@
-"""Pipeline files: what to load, from where, into which branch, and what to do then.
+"""Pipeline files: the sources of a load, its target branch, and the steps after it.
 
 graph: people
 branch: import
@@ -51,14 +51,14 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class PipelineInvalid(OmnigraphError):
-    """A pipeline file says something that cannot be understood."""
+    """The pipeline file is invalid."""
 
     code, kind = "pipeline_invalid", Kind.INVALID
-    default_help = "The guide `docs/guides/spark.md` shows what a pipeline file may hold."
+    default_help = "The guide `docs/guides/spark.md` describes pipeline files."
 
 
 class CsvSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """How the cells of CSV files are written; `names` are the columns of files without a header line."""
+    """The format of CSV files; `names` are the columns of files without a header line."""
 
     delimiter: str | None = None
     quote: str = '"'
@@ -75,7 +75,7 @@ Constant = str | int | float | bool
 
 
 class RowSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Rows of one type that each row of a wide table makes; texts are SQL expressions, other values constants."""
+    """The rows of one type made from each row of a wide table; strings are SQL expressions, other values constants."""
 
     type: str
     values: dict[str, Constant | dict[str, Constant]]
@@ -83,7 +83,7 @@ class RowSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     each: dict[str, str] = {}
 
     def row_map(self) -> RowMap:
-        """The same as loads know it: an end by its key is one value for each member."""
+        """The form used by loads: an end by its key is one value for each member."""
         values: list[tuple[str, str]] = []
         for name, given in self.values.items():
             if isinstance(given, dict):
@@ -98,7 +98,7 @@ def _sql(value: Constant) -> str:
 
 
 class ChangeSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """How change records are written: by the name of a form, or by expressions for their operation and order."""
+    """The format of change records: a named form, or expressions for their operation and order."""
 
     form: str | None = None
     operation: str | None = None
@@ -114,7 +114,7 @@ class ChangeSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         elif self.operation is not None and self.order is not None:
             found = ChangeFormat(self.operation, self.order)
         else:
-            raise PipelineInvalid("change records have a form, or an operation and an order")
+            raise PipelineInvalid("change records need either a form, or an operation and an order")
         return replace(
             found,
             upserts=_words(self.upserts) or found.upserts,
@@ -128,7 +128,7 @@ def _words(given: list[str]) -> tuple[str, ...]:
 
 
 class RepeatsSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What becomes of several rows with one id, of rows that come late, and of deletions."""
+    """How to handle several rows with one id, late rows, and deletions."""
 
     keep: str | None = None
     version: str | None = None
@@ -149,17 +149,17 @@ class SourceSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     columns: dict[str, str] = {}
     csv: CsvSpec | None = None
     rows: list[RowSpec] = []
-    json: list[str] | dict[str, str] = []  # of lines: the members that are used, or paths
+    json: list[str] | dict[str, str] = []  # of lines: the members to use, or paths
     changes: str | ChangeSpec | None = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether its rows are those of one type as they stand."""
+        """Whether its rows are those of one type, without a mapping."""
         return not (self.rows or self.json or self.changes)
 
 
 class Then(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What follows a load that succeeded."""
+    """The steps after a successful load."""
 
     optimize: bool = False
     merge_into: str | None = None
@@ -182,7 +182,7 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     then: Then = Then()
 
     def options(self) -> Options:
-        """How its sources are read."""
+        """The options for reading its sources."""
         given = self.duplicates
         rules = given if isinstance(given, RepeatsSpec) else RepeatsSpec(given)
         most = self.max_failures
@@ -190,13 +190,13 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def read_spec(path: str | Path) -> PipelineSpec:
-    """Read a pipeline file; paths in it are relative to the folder it lies in."""
+    """Read a pipeline file; paths in it are relative to its folder."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
         spec = msgspec.convert(read_yaml(text), PipelineSpec)
     except FileNotFoundError:
-        raise PipelineInvalid(f"there is no file {path}") from None
+        raise PipelineInvalid(f"{path} does not exist") from None
     except (YamlRefused, msgspec.ValidationError, UnicodeDecodeError) as bad:
         raise PipelineInvalid(f"{path}: {bad}", details={"file": str(path)}) from None
     for number, source in enumerate(spec.sources, 1):
@@ -239,7 +239,7 @@ def _placed(source: SourceSpec, folder: Path) -> SourceSpec:
 
 
 def sources_of(spec: PipelineSpec) -> Sources:
-    """What a load is given."""
+    """The input of the load."""
     records = tuple(s.records for s in spec.sources if s.records is not None)
     rows = [s for s in spec.sources if s.records is None]
     tables = tuple((s.type or "", _table(s)) for s in rows if s.is_plain)
@@ -271,7 +271,7 @@ def _table(source: SourceSpec) -> Any:
 
 
 def _filled(text: str) -> str:
-    """With `${NAME}` as the environment has it: secrets do not belong into files."""
+    """Replace `${NAME}` from the environment: secrets do not belong in files."""
 
     def value(match: re.Match[str]) -> str:
         found = os.environ.get(match[1])

@@ -1,9 +1,9 @@
 """A graph as a schema of Spark SQL: `spark.table("g.Person")`, `SELECT … FROM g.Knows`.
 
-A catalog of one's own is written in Java, which this package has none of. So the types of a graph become views in a
-schema of the session's catalog, each over a table of the format `omnigraph`: Spark keeps the columns of such a table,
-and takes where it is from the view. A view follows its branch; with `at` it stays with one commit. Names in Spark's
-catalog are letters, digits and `_`, so another branch or commit is another schema.
+A custom catalog would need Java, which this package does not contain. So the types of a graph become views in a
+schema of the session's catalog, each over a table of the format `omnigraph`: Spark keeps the columns of the table, and
+takes its address from the view. A view follows its branch; with `at` it stays at one commit. Names in Spark's catalog
+are letters, digits and `_`, so another branch or commit needs another schema.
 """
 
 # ruff: noqa: S608 - names are quoted, texts are escaped
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAME = re.compile(r"\w+", re.ASCII)
-MARK = "omnigraph: "  # begins the comment of a schema that was made here
+MARK = "omnigraph: "  # the prefix of the comment of our schemas
 HIDDEN = "rows_of_"  # tables below the views
 
 
 def register_tables(
     session: SparkSession, graph: Any, schema: str, branch: str = "main", at: object = None
 ) -> list[str]:
-    """Make the types of a graph tables of a schema, instead of those it had before; returns their names.
+    """Create or replace the tables of a schema with the types of a graph; returns their names.
 
-    Call it again after the graph's own schema changed. `at` is a commit, a tag or a time to stay with.
+    Call it again after the graph's own schema changed. `at` is a commit, a tag or a time to stay at.
     """
     if NAME.fullmatch(schema) is None:
         raise OptionInvalid(
-            f"a schema of Spark is named by letters, digits and _, not {schema!r}",
-            help="Another branch or commit is another schema, such as g_dev.",
+            f"a Spark schema name has letters, digits and _, not {schema!r}",
+            help="Use another schema for another branch or commit, such as g_dev.",
         )
     state = graph.snapshot(branch, at)
     OmnigraphSource.register(session)
@@ -55,7 +55,7 @@ def register_tables(
 
 
 def _names(catalog: Catalog) -> dict[str, Entity]:
-    """Types by their names; Spark does not tell apart what differs in case alone."""
+    """Types by their names; Spark ignores case in names."""
     kinds = list(catalog.entities())
     folded = [kind.name.lower() for kind in kinds]
     return {
@@ -65,7 +65,7 @@ def _names(catalog: Catalog) -> dict[str, Entity]:
 
 
 def _cleared(session: SparkSession, schema: str, uri: str) -> None:
-    """An empty schema of ours; one of somebody else is left alone."""
+    """Clear our schema; a schema of another origin is left alone."""
     if session.catalog.databaseExists(schema):
         comment = session.catalog.getDatabase(schema).description or ""
         if not comment.startswith(MARK):
@@ -75,10 +75,10 @@ def _cleared(session: SparkSession, schema: str, uri: str) -> None:
 
 
 def _create(session: SparkSession, schema: str, name: str, options: dict[str, str]) -> None:
-    told = ", ".join(f"{key} {_text(value)}" for key, value in options.items())
+    listed = ", ".join(f"{key} {_text(value)}" for key, value in options.items())
     table = f"{schema}.{HIDDEN}{name}"
-    session.sql(f"CREATE TABLE {table} USING omnigraph OPTIONS ({told})")
-    session.sql(f"CREATE VIEW {schema}.{name} AS SELECT * FROM {table} WITH ({told})")
+    session.sql(f"CREATE TABLE {table} USING omnigraph OPTIONS ({listed})")
+    session.sql(f"CREATE VIEW {schema}.{name} AS SELECT * FROM {table} WITH ({listed})")
 
 
 def _text(value: str) -> str:

@@ -1,7 +1,7 @@
-"""What a task does with a piece of the input: read, complete, check, write data files nobody can see.
+"""The work of a task on a piece of the input: read, complete, check, write unpublished data files.
 
-A task may run twice; only what Spark reports counts, the files of its twin are garbage. Ids that are made up depend on
-the load and the place in the input alone, so both make the same ones.
+A task may run twice; only the result Spark reports counts, the files of the other run are garbage. Generated ids
+depend only on the load and the place in the input, so both runs generate the same ones.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from omnigraph.write.resolve import (
 )
 
 FLUSH_BYTES = 64 << 20
-SPLIT_BITS = 20  # of a made-up id; the row within the split has 32
+SPLIT_BITS = 20  # of a generated id; the row within the split has 32
 SEED_BITS = 28
 PROBLEMS_PER_SPLIT_MAX = 100
-MANY = VIOLATIONS_MAX + 1  # one more tells that there are more
+MANY = VIOLATIONS_MAX + 1  # one more shows that there are more
 
 
 LeftOut = Mapping[int, frozenset[tuple[str, int]]]  # types and lines to leave out, by split
@@ -57,7 +57,7 @@ LeftOut = Mapping[int, frozenset[tuple[str, int]]]  # types and lines to leave o
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """What all tasks of a load share."""
+    """The context shared by all tasks of a load."""
 
     pinned: Pinned
     branch: str
@@ -66,17 +66,17 @@ class LoadJob:
     options: Options
     seed: int
     flush_bytes: int = FLUSH_BYTES
-    embed: EmbedSettings | None = None  # as the driver was told
+    embed: EmbedSettings | None = None  # the settings of the driver
     left_out: LeftOut = field(default_factory=dict)
 
     def embedded(self, changes: Changes, txn: WriteTxn, ask: EmbedTexts | None = None) -> Changes:
-        """The changes with vectors for their texts, a few rows at a time: what is made is not kept in memory."""
+        """The changes with vectors for their texts, a few rows at a time: vectors are not kept in memory."""
         if self.embed is None:
             return changes
         return embedded(changes, txn, embedder_of(self.embed) if ask is None else Embedder(ask))
 
     def txn(self) -> WriteTxn:
-        """What rows are completed from: for a merge the stored rows, else nothing (the driver compares ids)."""
+        """The state rows are completed from: for a merge the stored rows, else none (the driver compares ids)."""
         txn = self.pinned.txn(self.branch, self.now)
         if self.mode is Mode.MERGE:
             return txn
@@ -86,7 +86,7 @@ class LoadJob:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error of ours, on its way from a task to the driver."""
+    """One of our errors, sent from a task to the driver."""
 
     code: str
     message: str
@@ -111,7 +111,7 @@ def _error_class(base: type[OmnigraphError], code: str) -> type[OmnigraphError] 
 
 @dataclass(slots=True)
 class StagedSplit:
-    """What became of one split."""
+    """The result of staging one split."""
 
     split: int
     lines: int = 0
@@ -120,17 +120,17 @@ class StagedSplit:
     nodes: dict[str, int] = field(default_factory=dict)
     edges: dict[str, int] = field(default_factory=dict)
     new_each_time: dict[str, int] = field(default_factory=dict)
-    named: set[str] = field(default_factory=set)  # tables with ids that may be there already
+    named: set[str] = field(default_factory=set)  # tables with ids that may already exist
     problems: list[Violation] = field(default_factory=list)
     keys: list[Violation] = field(default_factory=list)
     values: dict[str, list[Violation]] = field(default_factory=dict)
-    repeated: dict[str, set[str]] = field(default_factory=dict)  # ids given twice within a block
+    repeated: dict[str, set[str]] = field(default_factory=dict)  # duplicate ids within a block
     failure: Failure | None = None
-    removed: dict[str, bytes] = field(default_factory=dict)  # the stored rows that go, as Arrow
-    counts: dict[str, RowCounts] = field(default_factory=dict)  # what became of rows, by table
+    removed: dict[str, bytes] = field(default_factory=dict)  # the stored rows to remove, as Arrow
+    counts: dict[str, RowCounts] = field(default_factory=dict)  # outcomes of rows, by table
 
     def count(self, incoming: Iterable[Incoming], catalog: Catalog) -> None:
-        """Note how many rows were given, and of which tables ids that may be there already."""
+        """Record the number of rows, and the tables with ids that may already exist."""
         parts = list(incoming)
         outcome = outcome_of(parts, catalog)
         for counts, more in (
@@ -144,27 +144,27 @@ class StagedSplit:
         self.named |= {k.table_id for k, part in kinds if k.key is not None or _has_ids(part)}
 
     def add_keys(self, found: Iterable[Violation]) -> None:
-        """Note rows without an id of their own."""
+        """Record rows without an id."""
         self.keys = first_keys([*self.keys, *found])
 
     def add_counts(self, counts: Mapping[str, RowCounts]) -> None:
-        """Note what became of rows."""
+        """Record the outcomes of rows."""
         for table, count in counts.items():
             self.counts[table] = self.counts.get(table, RowCounts()) + count
 
     @property
     def rows(self) -> int:
-        """How many rows were read."""
+        """The number of rows read."""
         return sum(self.nodes.values()) + sum(self.edges.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is nothing to object to so far."""
+        """Whether there are no violations so far."""
         wrong = (self.problems, self.keys, self.values, self.repeated, self.failure)
         return not any(wrong)
 
     def to_json(self) -> dict[str, Any]:
-        """What a stored plan keeps of a clean split."""
+        """The record of a clean split in a stored plan."""
         before = {table: base64.b64encode(data).decode() for table, data in self.before.items()}
         return {
             "split": self.split,
@@ -196,7 +196,7 @@ class StagedSplit:
 
 
 class Ids:
-    """Makes ids: the same ones for the same place in the input of the same load, in its order."""
+    """Generates ids: the same for the same place in the input of the same load, in its order."""
 
     def __init__(self, seed: int, split: int) -> None:
         self._high = (seed % (1 << SEED_BITS)) << SPLIT_BITS | split
@@ -216,7 +216,7 @@ def stage_pieces(job: LoadJob, split: int, rows: Iterable[Piece]) -> StagedSplit
 
 
 def stage_together(job: LoadJob, given: Iterable[tuple[int, Iterable[Piece]]]) -> list[StagedSplit]:
-    """Read splits and write them together: of small ones, few files come. What is written belongs to the last."""
+    """Read splits and write them together: so that small ones make few files. The files belong to the last."""
     writer = StagingWriter(job, job.txn())
     found = []
     for split, rows in given:
@@ -229,7 +229,7 @@ def stage_together(job: LoadJob, given: Iterable[tuple[int, Iterable[Piece]]]) -
 
 
 def _staged(writer: StagingWriter, ids: Ids, rows: Iterable[Piece]) -> bool:
-    """Whether a split could be read to its end."""
+    """Stage a split; returns whether it could be read to its end."""
     done = writer.done
 
     def read() -> None:
@@ -241,7 +241,7 @@ def _staged(writer: StagingWriter, ids: Ids, rows: Iterable[Piece]) -> bool:
 
 
 def note_piece(done: StagedSplit, piece: Piece) -> bool:
-    """Keep what is said about a piece; whether its rows are worth a look."""
+    """Record the problems of a piece; returns whether its rows need checking."""
     done.lines += piece.lines
     room = PROBLEMS_PER_SPLIT_MAX - len(done.problems)
     done.problems += piece.problems[: max(0, room)]
@@ -249,7 +249,7 @@ def note_piece(done: StagedSplit, piece: Piece) -> bool:
 
 
 def attempted(done: StagedSplit, work: Callable[[], None]) -> bool:
-    """Whether work on a split succeeds; an error of ours is kept for the driver."""
+    """Whether work on a split succeeds; one of our errors is kept for the driver."""
     try:
         work()
     except OmnigraphError as error:
@@ -258,7 +258,7 @@ def attempted(done: StagedSplit, work: Callable[[], None]) -> bool:
 
 
 class StagingWriter:
-    """Gathers whole rows by table and writes them as data files when there are enough."""
+    """Buffers complete rows by table and writes them as data files when there are enough."""
 
     def __init__(self, job: LoadJob, txn: WriteTxn) -> None:
         self._job, self._txn = job, txn
@@ -269,7 +269,7 @@ class StagingWriter:
         self.done = StagedSplit(0)
 
     def begin(self, split: int) -> StagedSplit:
-        """What comes now is of another split."""
+        """Begin another split."""
         self.done = StagedSplit(split)
         return self.done
 
@@ -296,7 +296,7 @@ class StagingWriter:
         self._write(resolved)
 
     def add_chosen(self, incoming: list[Incoming]) -> None:
-        """Rows of which all that share an id are here: one of them counts."""
+        """Add rows grouped by id: one row of each id is chosen."""
         repeats = self._job.options.repeats
         self._write(resolve(self._txn, incoming, self._job.mode, repeats=repeats))
 
@@ -328,7 +328,7 @@ class StagingWriter:
             self._removed.setdefault(table, []).append(change.deletes)
 
     def flush(self) -> None:
-        """Write what was gathered."""
+        """Write the buffered rows."""
         snapshot = self._txn.snapshot
         for table, parts in self._rows.items():
             written = snapshot.tables.write_fragments(snapshot.ref(table), pa.concat_tables(parts))
@@ -337,7 +337,7 @@ class StagingWriter:
         self._rows, self._bytes = {}, 0
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         self.flush()
         for table, parts in self._before.items():
             self.done.before[table] = to_ipc(pa.concat_tables(parts))
@@ -346,7 +346,7 @@ class StagingWriter:
 
 
 def first_keys(found: list[Violation]) -> list[Violation]:
-    """Rows without an id of their own, the first of each rule and type."""
+    """Rows without an id, the first of each rule and type."""
     counts: dict[tuple[str, bool], int] = {}
     kept = []
     for violation in found:
@@ -358,19 +358,19 @@ def first_keys(found: list[Violation]) -> list[Violation]:
 
 
 def in_order(found: list[Violation], kind: NodeType | EdgeType) -> list[Violation]:
-    """Broken values: rules in the order of the schema, and for each the rows by id."""
+    """Invalid values: rules in the order of the schema, and for each the rows by id."""
     names = dict.fromkeys((rule.name, rule.column) for rule in row_rules(kind))
     place = {name: number for number, name in enumerate(names)}
     return sorted(found, key=lambda v: (place[v.rule, v.property or ""], v.id or ""))
 
 
 def _rows_each(descriptions: tuple[str, ...], rows: int) -> list[tuple[str, int]]:
-    """Fragments with how many rows they have; the sum is all that counts."""
+    """Fragments with their row counts; only the sum matters."""
     return [(text, rows if place == 0 else 0) for place, text in enumerate(descriptions)]
 
 
 def _repeated(ids: pa.ChunkedArray) -> list[str]:
-    """Ids that several rows have. Within a block a merge lets the last of them win, which nobody could rely on."""
+    """Ids of several rows. Within a block a merge lets the last one win, which is not a reliable rule."""
     counts = pc.value_counts(ids.drop_null())
     again = pc.greater(counts.field("counts"), 1)
     found: list[str] = counts.field("values").filter(again).to_pylist()
@@ -382,13 +382,13 @@ def _has_ids(part: Incoming) -> bool:
 
 
 def _table_of(catalog: Catalog, violation: Violation, incoming: list[Incoming]) -> str:
-    """The table a violation speaks of: a node and an edge type may share a name."""
+    """The table of a violation: a node and an edge type may share a name."""
     kinds = (kind_of(catalog, part) for part in incoming)
     return next(kind.table_id for kind in kinds if kind.name == violation.type_name)
 
 
 def to_ipc(table: pa.Table) -> bytes:
-    """A table on its way to somebody else."""
+    """A table serialised for another process."""
     sink = pa.BufferOutputStream()
     packed = pa.ipc.IpcWriteOptions(compression="zstd")  # many ids differ in a few letters
     with pa.ipc.new_stream(sink, table.schema, options=packed) as writer:
@@ -441,7 +441,7 @@ def frame_task(job: LoadJob, rows: FrameRows, first_split: int, counters: Counte
 def locate_task(
     job: LoadJob, splits: tuple[Split, ...], wanted: Mapping[str, frozenset[str]]
 ) -> Any:
-    """Finds where in the input the rows with some ids are: `wanted` has them by table."""
+    """Finds the places of rows in the input by their ids: `wanted` has them by table."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -453,7 +453,7 @@ def locate_task(
 
 @dataclass(frozen=True, slots=True)
 class InputPlace:
-    """Where a row is in the input."""
+    """The place of a row in the input."""
 
     table_id: str
     id: str
@@ -486,7 +486,7 @@ def pieces_of(job: LoadJob, split: Split) -> Iterator[Piece]:
 
 
 def identified(job: LoadJob, split: int, rows: Iterable[Piece]) -> Iterator[tuple[Given, int]]:
-    """The rows of a split with their ids, type by type, and how many rows came before."""
+    """The rows of a split with their ids, type by type, and the number of rows before."""
     txn, ids = job.txn(), Ids(job.seed, split)
     seen = 0
     for piece in rows:
@@ -504,10 +504,10 @@ class Staging:
     inputs: Inputs
     splits: tuple[StagedSplit, ...]
     frame_splits: tuple[int, ...] = ()  # the number of the first split of each DataFrame
-    gathered: bool = False  # rows of one id were brought together, and one of them chosen
+    gathered: bool = False  # rows were grouped by id, and one of each chosen
 
     def first_lines(self) -> dict[int, int]:
-        """How many lines of its file lie before each split."""
+        """The number of lines of its file before each split."""
         files = {split.index: split.file for split in self.inputs.splits}
         before: dict[str, int] = {}
         found = {}
@@ -519,7 +519,7 @@ class Staging:
 
 
 def placed(violation: Violation, lines_before: int) -> Violation:
-    """A violation by its line in the file, not in the split."""
+    """A violation with its line in the file instead of the split."""
     if violation.line is None or not lines_before:
         return violation
     return replace(violation, line=violation.line + lines_before)
@@ -529,7 +529,7 @@ T = TypeVar("T")
 
 
 def answer(value: Any) -> pa.RecordBatch:
-    """A value on its way to the driver."""
+    """A value serialised for the driver."""
     body = msgspec.msgpack.encode(_portable(value))
     return pa.RecordBatch.from_arrays([pa.array([body], pa.binary())], schema=RESULT)
 
@@ -544,7 +544,7 @@ def answered(rows: Iterable[Any], kind: type[T]) -> Iterator[T]:
 
 
 def _portable(value: Any) -> Any:
-    """The wire knows no dates, only instants."""
+    """The encoding has no dates, only instants."""
     return _with_dates(value, _to_portable) if isinstance(value, StagedSplit) else value
 
 

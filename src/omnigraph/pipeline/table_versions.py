@@ -27,13 +27,13 @@ NUMBERS_MAX = 1 << 28  # two gigabytes: more would not be broadcast either
 
 
 def numbers(session: SparkSession, count: int, rows: int = 0, columns: int = 1) -> DataFrame:
-    """0 to count - 1, each in a partition of its own: the work list of a job whose tasks give so many rows together.
+    """0 to count - 1, each in its own partition: the work list of a job whose tasks return `rows` rows in total.
 
-    Spark takes what tasks give for as large as what they were given, and broadcasts what it takes for small. So the
-    list is made of as many numbers as the rows will need bytes, all but one in each partition left out at once.
+    Spark estimates the output of tasks to be as large as their input, and broadcasts small results. So the list has as
+    many numbers as the rows will need bytes, all but one in each partition filtered out immediately.
     """
-    told = min(rows * (NUMBER_BYTES + columns * COLUMN_BYTES) // NUMBER_BYTES, NUMBERS_MAX)
-    step = max(1, told // max(1, count))
+    total = min(rows * (NUMBER_BYTES + columns * COLUMN_BYTES) // NUMBER_BYTES, NUMBERS_MAX)
+    step = max(1, total // max(1, count))
     if step == 1:
         return session.range(0, count, 1, max(1, count))
     every = session.range(0, count * step, 1, count)
@@ -42,7 +42,7 @@ def numbers(session: SparkSession, count: int, rows: int = 0, columns: int = 1) 
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
-    """A column to read: one of the table, or the text that stands for the values of several."""
+    """A column to read: one of the table, or a string that encodes the values of several."""
 
     name: str
     members: tuple[str, ...]
@@ -50,7 +50,7 @@ class TextColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A version of a table: what it is made of, and which fragments a load brought."""
+    """A version of a table: its fragments, and which of them are new."""
 
     uri: str
     ref: TableRef
@@ -69,7 +69,7 @@ class TableVersion:
         return cls(uri, table.ref, table.count(), tuple(info.fragment_id for info in infos), fresh)
 
     def frame(self, session: SparkSession, columns: Sequence[TextColumn]) -> DataFrame:
-        """Some columns as texts, with `addr` and `fresh` for each row, read by tasks."""
+        """Some columns as strings, with `addr` and `fresh` for each row, read by tasks."""
         count = min(len(self.fragments), parallelism(session) * SHARES_PER_CORE)
         shares = tuple(self.fragments[place::count] for place in range(count))
         ddl = ", ".join([*(f"{c.name} string" for c in columns), "addr long", "fresh boolean"])
@@ -77,7 +77,7 @@ class TableVersion:
         return numbers(session, count, self.rows, len(columns) + 1).mapInArrow(task, ddl)
 
     def table(self, columns: Sequence[TextColumn]) -> pa.Table:
-        """The same, read here and now."""
+        """The same, read in this process."""
         fields = [(c.name, pa.string()) for c in columns]
         schema = pa.schema([*fields, ("addr", pa.int64()), ("fresh", pa.bool_())])
         table = open_table(self.uri, self.ref)
@@ -87,7 +87,7 @@ class TableVersion:
 
 
 def plain(*names: str) -> list[TextColumn]:
-    """Columns that are texts already."""
+    """Columns that already are strings."""
     return [TextColumn(name, (name,)) for name in names]
 
 
@@ -125,12 +125,12 @@ def _as_texts(
 
 
 def open_table(uri: str, ref: TableRef) -> LanceTable:
-    """A version, in whichever process this is."""
+    """Open a version in this process."""
     return open_tables(uri).open(ref)
 
 
 def open_tables(uri: str) -> LanceTables:
-    """The tables of a graph, in whichever process this is."""
+    """Open the tables of a graph in this process."""
     from omnigraph.storage.lance import LanceTables
 
     place = reachable(locate(uri))

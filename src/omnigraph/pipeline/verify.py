@@ -1,8 +1,8 @@
-"""Rules about more than one row, as exact joins over ids, ends and unique values of a version nobody can see.
+"""Rules about more than one row, as exact joins over ids, ends and unique values of an unpublished version.
 
-The version holds stored and new rows together, so each rule looks at the final state. The rules and their words are
-those of `validate.rules`; here each is one query, in the SQL that DuckDB and Spark share: few rows are judged by the
-driver alone, many by tasks.
+The version holds stored and new rows together, so each rule looks at the final state. The rules and their messages
+are those of `validate.rules`; here each is one query, in the SQL that DuckDB and Spark share: few rows are verified by
+the driver alone, many by tasks.
 """
 
 # ruff: noqa: S608 - queries are made of our own view and column names; values never become part of their text
@@ -55,20 +55,20 @@ class RepeatedRows(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A type the load brings rows of: its version as it was, and as it would be."""
+    """A type with new rows: its version as it was, and as it would be."""
 
     kind: Entity
     base: TableVersion
     after: TableVersion
-    repeatable: bool  # whether an id may be given twice at all
-    removes: bool = False  # whether stored rows go without others in their place
+    repeatable: bool  # whether an id may be repeated at all
+    removes: bool = False  # whether stored rows are removed without replacement
 
 
 class Judge(Protocol):
     """Runs SQL over columns of table versions."""
 
     def view(self, version: TableVersion, columns: Sequence[TextColumn]) -> str:
-        """Columns as texts, with `addr` and `fresh`, under a name."""
+        """Columns as strings, with `addr` and `fresh`, under a name."""
         ...
 
     def listed(self, ids: list[str]) -> str:
@@ -76,18 +76,18 @@ class Judge(Protocol):
         ...
 
     def rows(self, query: str) -> pa.Table:
-        """What a query returns."""
+        """The result of a query."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What breaks a rule: a query for all of it, and the words for some."""
+    """The violations of a rule: a query for all of them, and the messages for some."""
 
     query: str
-    by: str  # the column whose smallest values are told first
+    by: str  # the column whose smallest values are reported first
     tell: Tell
-    table_id: str | None = None  # of the rows of the input that are to blame, by their column `id`
+    table_id: str | None = None  # of the offending rows of the input, by their column `id`
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ class OnSpark:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Everything the rules look at."""
+    """The input of the rules."""
 
     judge: Judge
     snapshot: Snapshot
@@ -158,13 +158,13 @@ class Verification:
 
 
 def judge_for(session: SparkSession | None, touched: Iterable[Touched], rows_max: int) -> Judge:
-    """The driver alone while there are few rows, or where there is no session."""
+    """The driver alone for few rows, or without a session."""
     rows = sum(one.after.rows + one.base.rows for one in touched)
     return InProcess() if session is None or rows <= rows_max else OnSpark(session)
 
 
 def verify(case: Verification, locate: Locate) -> list[list[Violation]]:
-    """What is wrong, by section: ids, then values, unique groups, ends, nodes that go, cardinality."""
+    """The violations, by section: ids, then values, unique groups, ends, removed nodes, cardinality."""
     troubled = _troubled(case)
     return [
         *_ids(case, troubled, locate),
@@ -176,14 +176,14 @@ def verify(case: Verification, locate: Locate) -> list[list[Violation]]:
 
 
 def counts_hold(case: Verification) -> bool:
-    """Whether every source has as many edges as it must, given that all rows count."""
+    """Whether every source has the required number of edges, given that all rows count."""
     rows = {table: _effective(case, touched, None) for table, touched in case.touched.items()}
     found = _all(_miscounted(case, rule, rows) for rule in _rules(case, EdgesPerSource))
     return not any(case.judge.rows(f"{broken.query} LIMIT 1").num_rows for broken in found)
 
 
 def broken_rules(case: Verification) -> Iterator[Broken]:
-    """What breaks the rules about rows that share no ids."""
+    """Violations by rows that share no ids."""
     for section in _sections(case, _troubled(case)):
         yield from section
 
@@ -231,7 +231,7 @@ def _first_of(case: Verification, broken: Broken, locate: Locate) -> list[Violat
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Ids of one table that several rows have: all of them as a query, and the first of each sort."""
+    """Duplicate ids of one table: all of them as a query, and the first of each kind."""
 
     ids: str  # a view of all ids
     shared: str  # a query: id, rows_n, new_n
@@ -278,7 +278,7 @@ def _named(case: Verification, query: str) -> frozenset[str]:
 def _ids(
     case: Verification, troubled: Mapping[str, Trouble], locate: Locate
 ) -> tuple[list[Violation], list[Violation]]:
-    """Rows given twice and rows that exist; and the broken values of the rows that are neither."""
+    """Duplicate rows and existing rows; and the invalid values of the others."""
     wanted = {
         table: t.repeated | t.existing | _suspects(case, table, t) for table, t in troubled.items()
     }
@@ -290,14 +290,14 @@ def _ids(
         broken = list(case.values.get(table, ()))
         if trouble is not None:
             there = places.get(table, {})
-            found += _told(touched.kind, there, trouble)
+            found += _id_violations(touched.kind, there, trouble)
             broken = [v for v in broken if _counts(v, there, trouble)]
         values += broken[:MANY]
     return found, values
 
 
 def _suspects(case: Verification, table: str, trouble: Trouble) -> frozenset[str]:
-    """Ids with broken values that several rows have."""
+    """Duplicate ids with invalid values."""
     ids = {v.id for v in case.values.get(table, ()) if v.id is not None}
     if not ids:
         return frozenset()
@@ -313,7 +313,7 @@ def _by_id(places: list[InputPlace]) -> dict[str, dict[str, list[InputPlace]]]:
     return found
 
 
-def _told(
+def _id_violations(
     kind: Entity, places: dict[str, list[InputPlace]], trouble: Trouble
 ) -> Iterator[Violation]:
     def at(name: str) -> list[InputPlace]:
@@ -328,18 +328,18 @@ def _told(
 
 
 def nowhere(table_id: str, name: str) -> InputPlace:
-    """The place of a row that has none: rows of a DataFrame are known by their ids alone."""
+    """A placeholder for a row without a place: rows of a DataFrame are known by their ids alone."""
     return InputPlace(table_id, name, 0, 0, None, None)
 
 
 def origin_of(places: Sequence[InputPlace]) -> Origin:
-    """Where rows came from, one by one."""
+    """The origins of rows, one by one."""
     lines = pa.array([p.line for p in places], pa.int64())
     return Origin(None, lines, pa.array([p.file for p in places], pa.string()))
 
 
 def _counts(violation: Violation, places: dict[str, list[InputPlace]], trouble: Trouble) -> bool:
-    """Whether the row of a violation is one that is looked at: the first of its id, and a new one."""
+    """Whether the row of a violation counts: the first of its id, and a new one."""
     there = places.get(violation.id or "")
     if not there:
         return True
@@ -353,7 +353,7 @@ Rows = Callable[[Sequence[TextColumn]], str]
 
 
 def _effective(case: Verification, touched: Touched, trouble: Trouble | None) -> Rows:
-    """Gives columns of the final state, without the rows that were refused for their ids, as a source for queries."""
+    """Columns of the final state, without rows refused for their ids, as a source for queries."""
 
     def read(columns: Sequence[TextColumn]) -> str:
         rows = case.judge.view(touched.after, columns)
@@ -385,7 +385,7 @@ def _unique(case: Verification, rule: Unique, rows: Mapping[str, Rows]) -> Itera
 
 
 def _holders(read: str) -> Iterator[str]:
-    """Of each value that several new rows hold, the second; and new rows that hold the value of a stored one."""
+    """Of each value in several new rows, the second; and new rows with the value of a stored one."""
     by_id = "OVER (PARTITION BY value ORDER BY id)"
     ranked = (
         f"SELECT id, addr, row_number() {by_id} AS place, lag(id) {by_id} AS holder "
@@ -422,7 +422,7 @@ def _dangling(
 
 
 def _lost(edges: str, side: str, nodes: str) -> str:
-    """Edges whose end at a side is not among the nodes."""
+    """Edges whose end on a side is not among the nodes."""
     return (
         f"SELECT e.id AS id, e.{side} AS {side} FROM {edges} e WHERE NOT EXISTS "
         f"(SELECT 1 FROM {nodes} k WHERE k.id = e.{side})"
@@ -436,7 +436,7 @@ def _tell_dangling(
 
 
 def _orphans(case: Verification) -> Iterator[Broken]:
-    """Edges that stay although their node goes: only where a node type is replaced as a whole."""
+    """Edges that stay although their node is removed: only if a node type is replaced as a whole."""
     catalog = case.snapshot.catalog
     for touched in case.touched.values() if case.mode is Mode.OVERWRITE else ():
         node = touched.kind

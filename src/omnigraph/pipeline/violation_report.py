@@ -1,8 +1,8 @@
-"""Everything that is wrong with a load, for the file a refused load leaves behind.
+"""All violations of a load, for the file a refused load writes.
 
-A report names the first offenders; to name all of them, tasks look at the input once more, and the rules about several
-rows are asked without a bound. Only a load with more offenders than its report has room for pays for this. Tasks tell
-what they find in packed portions, and the driver takes so few at a time that its memory does not follow their number.
+A report names the first violations; to name all of them, tasks read the input once more, and the rules about several
+rows run without a limit. Only a load with more violations than fit into its report pays for this. Tasks return them in
+packed portions, and the driver takes few at a time, so that its memory does not grow with their number.
 """
 
 # ruff: noqa: S608 - queries are made of our own view and column names; values never become part of their text
@@ -55,20 +55,20 @@ PLACES = pa.schema(
     ]
 )
 PLACES_DDL = "table_id string, id string, split long, row_at long, file string, line long"
-Look = Callable[[LoadJob, int, Iterable[Piece]], Iterator[Violation]]  # at the rows of one split
+Look = Callable[[LoadJob, int, Iterable[Piece]], Iterator[Violation]]  # over the rows of one split
 
 
 def unreadable(session: SparkSession | None, staging: Staging) -> Iterator[Packed]:
-    """Whatever cannot be read as rows of the schema."""
-    assert session is not None  # noqa: S101 - without one, nobody asks
+    """Everything that cannot be read as rows of the schema."""
+    assert session is not None  # noqa: S101 - only called with one
     return _of_rows(session, staging, _problems)
 
 
 def offenders(
     session: SparkSession | None, staging: Staging, case: Verification
 ) -> Iterator[Packed]:
-    """Whatever breaks a rule: single rows, then rows together."""
-    assert session is not None  # noqa: S101 - without one, nobody asks
+    """All violations of rules: single rows, then rows together."""
+    assert session is not None  # noqa: S101 - only called with one
     yield from _of_rows(session, staging, _broken)
     case = replace(case, judge=OnSpark(session))
     with _places(session, staging) as places:
@@ -95,7 +95,7 @@ def _of_rows(session: SparkSession, staging: Staging, look: Look) -> Iterator[Pa
 
 
 def _waves(splits: Sequence[Split], rows: dict[int, int]) -> Iterator[list[Split]]:
-    """As many splits at a time as have rows the driver can be told about together."""
+    """Groups of splits whose violations fit into the driver together."""
     wave: list[Split] = []
     room = LISTED_MAX
     for split in splits:
@@ -144,7 +144,7 @@ def _problems(_job: LoadJob, _split: int, rows: Iterable[Piece]) -> Iterator[Vio
 
 
 def _broken(job: LoadJob, split: int, rows: Iterable[Piece]) -> Iterator[Violation]:
-    """Rows without an id of their own, and broken values of the others."""
+    """Rows without an id, and invalid values of the others."""
     txn, ids = job.txn(), Ids(job.seed, split)
     for piece in rows:
         resolved = resolve(txn, to_incoming(piece.parts), job.mode, ids, EVERY)
@@ -160,12 +160,12 @@ def _broken(job: LoadJob, split: int, rows: Iterable[Piece]) -> Iterator[Violati
 
 
 def _any_vectors(texts: Sequence[str], dim: int, _model: str | None) -> list[list[float]]:
-    """Vectors for rows that are only looked at: a provider is not asked again for a load that is refused."""
+    """Placeholder vectors for rows that are only checked: a provider is not called again for a refused load."""
     return [[1.0] * dim] * len(texts)
 
 
 def _portions(rows: pa.Table, origin: Origin) -> Iterator[tuple[pa.Table, Origin]]:
-    """A few rows at a time: what is said about a row takes more room than the row."""
+    """A few rows at a time: violations take more room than their rows."""
     for start in range(0, rows.num_rows, PACKED_AT_ONCE):
         some = rows.slice(start, PACKED_AT_ONCE)
         yield some, origin.take(pa.array(range(start, start + some.num_rows)))
@@ -197,14 +197,14 @@ def _origin(rows: pa.Table) -> Origin:
 
 
 class _Places:
-    """Where the rows of the input are, by table; the input is read for it when somebody asks."""
+    """The places of the input rows, by table; the input is read on the first use."""
 
     def __init__(self, session: SparkSession, staging: Staging) -> None:
         self._session, self._staging = session, staging
         self._frame: DataFrame | None = None
 
     def of(self, table_id: str) -> str:
-        """The rows of a type, under a name: `id`, `file`, `line`, and which of the rows with its id each is."""
+        """The rows of a type, under a name: `id`, `file`, `line`, and the ordinal among the rows with its id."""
         from pyspark.sql import functions
 
         if self._frame is None:
@@ -285,7 +285,7 @@ def _whereabouts(
 
 
 def _with_places(broken: Broken, places: _Places) -> str:
-    """The rows that break a rule, each with the first place it has in the input."""
+    """The rows that violate a rule, each with its first place in the input."""
     there = places.of(broken.table_id or "")
     return (
         f"SELECT r.*, p.file AS file, p.line AS line FROM ({broken.query}) r "
@@ -294,7 +294,7 @@ def _with_places(broken: Broken, places: _Places) -> str:
 
 
 def _id_rules(case: Verification, places: _Places) -> Iterator[Broken]:
-    """Rows whose id was given before, and rows that are to be new and exist."""
+    """Rows with a repeated id, and rows that must be new but exist."""
     for table, touched in case.touched.items():
         kind, append = touched.kind, case.mode is Mode.APPEND
         if not touched.repeatable or (kind.key is None and case.mode is Mode.MERGE):

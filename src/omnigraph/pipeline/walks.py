@@ -21,7 +21,7 @@ Pair = tuple[str, str]
 
 
 def starts_anywhere(op: ir.Expand, scanner: Scanner) -> bool:
-    """Whether a hop starts from all nodes of its source's types, of which nothing is read: edges name them all."""
+    """Whether a hop starts from all nodes of its source's types, and reads nothing of them: edges name them all."""
     match op.input:
         case ir.NodeScan(var, types, None):
             near = {step.near for step in op.steps}
@@ -33,7 +33,7 @@ def starts_anywhere(op: ir.Expand, scanner: Scanner) -> bool:
 
 
 def expand(op: ir.Expand, rows: Bag | None, scanner: Scanner) -> Bag:
-    """For each row the nodes its source reaches; without rows, for each node there is."""
+    """For each row the nodes its source reaches; without rows, for each node."""
     if op.edge_var is not None:
         return _arrived(op, rows, _along_edges(op, op.edge_var, scanner), scanner)
     if rows is None or (op.min_hops, op.max_hops) == (1, 1):
@@ -43,7 +43,7 @@ def expand(op: ir.Expand, rows: Bag | None, scanner: Scanner) -> Bag:
 
 
 def _pairs(steps: tuple[ir.EdgeStep, ...], scanner: Scanner) -> DataFrame:
-    """Where one hop leads, each pair of ends once."""
+    """The pairs of ends of one hop, each once."""
     by_types: dict[Pair, list[ir.EdgeStep]] = {}
     for step in steps:
         by_types.setdefault((step.near, step.far), []).append(step)
@@ -52,9 +52,9 @@ def _pairs(steps: tuple[ir.EdgeStep, ...], scanner: Scanner) -> DataFrame:
 
 
 def _pairs_between(types: Pair, steps: list[ir.EdgeStep], scanner: Scanner) -> DataFrame:
-    """The pairs of nodes of two types, of which Spark compares nothing but ids.
+    """The pairs of nodes of two types, of which Spark compares only the ids.
 
-    They lie by the near end before they are compared, because that is where the next join wants them to lie.
+    They are partitioned by the near end before they are compared, as the next join needs that partitioning.
     """
     from pyspark.sql import functions as f
 
@@ -90,7 +90,7 @@ def adjacency(
 
 
 def _orientations(step: ir.EdgeStep, bag: Bag, var: str, more: Sequence[Column | str]) -> DataFrame:
-    """The ends of edges as they are walked. A self-loop of an undirected step is there once."""
+    """The ends of edges in walking direction. A self-loop of an undirected step occurs once."""
     from pyspark.sql import functions as f
 
     src, dst = bag.col((var, "src")), bag.col((var, "dst"))
@@ -118,7 +118,7 @@ def _renamed(frame: DataFrame, old: Pair, new: Pair) -> DataFrame:
 
 
 def _reached(op: ir.Expand, rows: Bag, scanner: Scanner) -> DataFrame:
-    """Pairs of a source and a node at a distance that was asked for."""
+    """Pairs of a source and a node at a requested distance."""
     from pyspark.sql import functions as f
 
     ways = _pairs(op.steps, scanner)
@@ -217,7 +217,7 @@ def _trails(op: ir.Trail, rows: Bag, scanner: Scanner) -> DataFrame:
 
 
 def _sources(var: str, rows: Bag) -> DataFrame:
-    """The nodes walks start from, each once."""
+    """The start nodes of walks, each once."""
     kind, id = rows.col((var, "type")), rows.col((var, "id"))
     return rows.frame.select(kind.alias(SOURCE[0]), id.alias(SOURCE[1])).dropna().distinct()
 
@@ -225,7 +225,7 @@ def _sources(var: str, rows: Bag) -> DataFrame:
 def _arrived(
     op: ir.Expand | ir.ShortestPath | ir.Trail, rows: Bag | None, ways: Bag, scanner: Scanner
 ) -> Bag:
-    """Rows joined with where they lead: what the ways bind and the destination's columns come along."""
+    """Rows joined with their destinations, with the bindings of the ways and the destination's columns."""
     if op.into and rows is not None:
         both = _at(rows, op.src, SOURCE) & _at(rows, op.dst, FAR)
         frame = rows.frame.join(ways.frame, both, "inner" if ways.slots else "left_semi")
@@ -239,7 +239,7 @@ def _arrived(
 
 
 def _destination(op: ir.Expand | ir.ShortestPath | ir.Trail, gone: Bag, scanner: Scanner) -> Bag:
-    """With the node each row has come to. Edges lead to nodes that exist, so it is read only for what is read of it."""
+    """Add the node each row has reached. Edges lead to existing nodes, so it is read only if its columns are needed."""
     late = isinstance(op, ir.Expand) and op.edge_var is not None  # a condition on edges, too
     early = None if late else op.predicate
     far = {step.far for step in op.steps}
@@ -250,7 +250,7 @@ def _destination(op: ir.Expand | ir.ShortestPath | ir.Trail, gone: Bag, scanner:
 
 
 def _bound(bag: Bag, var: str, place: Pair, types: Iterable[str]) -> Bag:
-    """With a variable bound to the nodes in two columns."""
+    """Bind a variable to the nodes in two columns."""
     from pyspark.sql import functions as f
 
     slots = {(var, part): RowColumn(fresh_name(), pa.string()) for part in ("type", "id")}
@@ -302,7 +302,7 @@ def one_type_each(steps: tuple[ir.EdgeStep, ...]) -> tuple[str, str] | None:
 
 
 def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
-    """Level by level the best path to every node that is new; best among the best is best."""
+    """Level by level the best path to every new node; the best of best paths is the best."""
     from pyspark.sql import functions as f
 
     itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"

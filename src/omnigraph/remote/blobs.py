@@ -12,7 +12,7 @@ from omnigraph.remote.transport import Answer, HttpRequest, RemoteFailure, Trans
 
 @dataclass(frozen=True, slots=True)
 class RemoteBytes:
-    """What a server stores of a blob at one commit."""
+    """The bytes of a blob on a server, at one commit."""
 
     http: Transport
     asked: Mapping[str, Any]
@@ -28,10 +28,10 @@ class RemoteBytes:
 
 
 def open_blob(http: Transport, asked: Mapping[str, Any]) -> Blob:
-    """The blob that is asked for; an error if it is not there."""
+    """Open a blob; raises if it does not exist."""
     try:
         size = http.send(HttpRequest("HEAD", "/blob", asked, safe=True), _length)
-    except RemoteFailure:  # an answer without a body does not say why
+    except RemoteFailure:  # a response without a body has no reason
         size = http.send(HttpRequest("GET", "/blob", asked, safe=True), _length)
     return Blob(RemoteBytes(http, asked, size))
 

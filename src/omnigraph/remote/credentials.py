@@ -1,7 +1,7 @@
 """Tokens of servers: from the environment, or from a file that only its owner may read.
 
-For an address that belongs to a configured server the variable `OMNIGRAPH_TOKEN_<NAME>` counts, then what `omnigraph
-login NAME` has stored; for any address `OMNIGRAPH_TOKEN`, and at last `OMNIGRAPH_BEARER_TOKEN`.
+The order is: for the address of a configured server `OMNIGRAPH_TOKEN_<NAME>`, then the token stored by `omnigraph
+login NAME`; for any address `OMNIGRAPH_TOKEN`, then `OMNIGRAPH_BEARER_TOKEN`.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ OTHERS_MASK = 0o077
 
 
 class CredentialsExposed(OmnigraphError):
-    """Others may read the file of tokens."""
+    """The token file is readable by other users."""
 
     code, kind = "credentials_exposed", Kind.DENIED
-    default_help = "Take the rights of others away: chmod 600 on the file the message names."
+    default_help = "Restrict its permissions: chmod 600 on the file the message names."
 
 
 class CredentialsInvalid(OmnigraphError):
-    """The file of tokens cannot be read."""
+    """The token file cannot be read."""
 
     code, kind = "credentials_invalid", Kind.INVALID
     default_help = "Fix the file, or remove it and log in again."
 
 
 def token_for(address: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The token to send to an address, if there is one."""
+    """The token to send to an address, if any."""
     if environment.get(FIRST):
         return environment[FIRST]
     name = server_of(address, load_config(environment).servers)
@@ -48,7 +48,7 @@ def token_for(address: str, environment: Mapping[str, str] = os.environ) -> str 
 
 
 def server_of(address: str, servers: Mapping[str, str]) -> str | None:
-    """The configured server an address belongs to: the longest that it continues.
+    """The configured server an address belongs to: the longest prefix.
 
     >>> server_of("https://a.org/x/graphs/g", {"a": "https://a.org", "x": "https://a.org/x/", "b": "https://a.or"})
     'x'
@@ -59,22 +59,22 @@ def server_of(address: str, servers: Mapping[str, str]) -> str | None:
 
 
 def stored(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The tokens of the file, by the name of the server."""
+    """The tokens in the file, by server name."""
     path = home(environment) / FILE_NAME
     if not path.exists():
         return {}
     if path.stat().st_mode & OTHERS_MASK:
-        raise CredentialsExposed(f"{path} can be read by others", details={"file": str(path)})
+        raise CredentialsExposed(f"{path} is readable by other users", details={"file": str(path)})
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(path.read_text(encoding="utf-8"))
     except (configparser.Error, UnicodeDecodeError) as error:
-        raise CredentialsInvalid(f"{path} is not a file of tokens") from error
+        raise CredentialsInvalid(f"{path} is not a token file") from error
     return {name: parser[name].get("token", "") for name in parser.sections()}
 
 
 def store(name: str, token: str | None, environment: Mapping[str, str] = os.environ) -> bool:
-    """Keep a token, or with none forget it; whether there was one."""
+    """Store a token, or delete it if None; returns whether there was one."""
     tokens = stored(environment)
     known = tokens.pop(name, None) is not None
     if token is not None:
@@ -83,7 +83,7 @@ def store(name: str, token: str | None, environment: Mapping[str, str] = os.envi
     parser.read_dict({name: {"token": kept} for name, kept in tokens.items()})
     folder = home(environment)
     folder.mkdir(parents=True, exist_ok=True)
-    # The file is made with the rights of its owner alone, and replaced at once.
+    # The file is created readable by its owner alone, and replaced atomically.
     with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
         parser.write(file)
     Path(file.name).replace(folder / FILE_NAME)

@@ -40,7 +40,7 @@ class RemoteFeed:
         for block in self._blocks():
             id = block.cause.graph_commit_id
             found = [change.value(id) for change in block.changes]
-            if held is not None and held[0] == id:  # a commit may go on on the next page
+            if held is not None and held[0] == id:  # a commit may continue on the next page
                 held[1].extend(found)
                 continue
             if held is not None:
@@ -67,7 +67,7 @@ class RemoteFeed:
 
     @property
     def cursor(self) -> str:
-        """Where this feed ends: `after` for the next one."""
+        """The position where this feed ends: `after` for the next one."""
         last = self.after or ""
         for id, _ in self.commits():
             last = id
@@ -76,7 +76,7 @@ class RemoteFeed:
 
 @dataclass(frozen=True, slots=True)
 class RemoteBaseline:
-    """All rows at one commit, and the cursor from which the feed goes on."""
+    """All rows at one commit, and the cursor from which the feed continues."""
 
     cursor: str
     kinds: tuple[tuple[str, str], ...]  # kind and name of each type

@@ -1,7 +1,7 @@
-"""A graph that a server holds: a verb is a request, and the server runs its body.
+"""A graph on a server: a verb is a request, and the server runs its body.
 
-Most verbs are sent as they are: `verbs` names the route and the structs of a request and its answer, whose fields are
-the parameters of the verb. Those that stream, or that a server answers in its own way, have a function in `SENT`.
+Most verbs are sent generically: `verbs` names the route and the structs of the request and the response, whose fields
+are the parameters of the verb. Those that stream, or whose response differs, have a function in `SENT`.
 """
 
 from __future__ import annotations
@@ -66,24 +66,24 @@ FORMATS = {
     "parquet": "application/vnd.apache.parquet",
 }
 DIFF_ROWS_MAX = 10_000
-STREAMED_ROWS_MAX = PART_ROWS  # of an export; more of them are a job
+STREAMED_ROWS_MAX = PART_ROWS  # of an export; a larger one is a job
 STREAMED_BYTES_MAX = DEFAULT.interactive_bytes_max  # of files to load
 POINTS = frozenset({"at", "a", "b", "from_", "to", "before"})  # parameters that may be a time
-HERE = frozenset({"branch", "write"})  # made of verbs that are sent
+HERE = frozenset({"branch", "write"})  # composed of verbs that are sent
 NAMED_PART = re.compile(r"{\w+}")
 T = TypeVar("T")
 Given = dict[str, Any]  # the arguments of a verb, by parameter
 
 
 class RemoteGraph(Graph):
-    """A graph that a server holds. The actor of a write is the owner of the token."""
+    """A graph on a server. The actor of a write is the owner of the token."""
 
     def __init__(self, address: str, token: str | None = None) -> None:
         self._http = Transport(address, token)
-        self.answers: list[Any] | None = None  # what the server said, where somebody keeps it
+        self.answers: list[Any] | None = None  # the server's responses, if they are kept
 
     def speak(self, contract: str) -> None:
-        """Ask as a client of this contract of the Rust project does, and keep the answers as they came."""
+        """Send requests as a client of this contract of the Rust project, and keep the raw responses."""
         self._http.contract = contract
         self.answers = []
 
@@ -93,14 +93,14 @@ class RemoteGraph(Graph):
         return answer
 
     def __getattribute__(self, name: str) -> Any:
-        """Closed by default: a method without a description would look for files that are not here."""
+        """Closed by default: a method without a description would look for local files."""
         if not name.startswith("_") and name not in VERBS and hasattr(Graph, name):
             raise NotServed(f"{name} is not available through a server")
         return super().__getattribute__(name)
 
     @property
     def uri(self) -> str:
-        """Where the graph is served."""
+        """The address of the graph."""
         return self._http.address
 
     def _repr_html_(self) -> str:
@@ -111,26 +111,26 @@ class RemoteGraph(Graph):
         return graph_html(self.uri, self.branches(), now.catalog, counts)
 
     def jobs(self) -> list[Job]:
-        """Your loads and exports that go on alone, newest first."""
+        """Your background loads and exports, newest first."""
         return jobs(self._http)
 
     def job(self, id: str) -> Job:
-        """One of them; `wait` on it, or `cancel` it."""
+        """One of these jobs; `wait` for it, or `cancel` it."""
         return job(self._http, id)
 
     def permits(self, action: Action, branch: str = "main") -> bool:
-        """Whether a policy of the server lets the owner of the token do this on a branch, or with it as the target.
+        """Whether a policy of the server allows this to the owner of the token, on a branch or with it as the target.
 
-        Where there are no tokens there is no policy, and so none that lets anybody.
+        Without tokens there is no policy, and so False.
         """
         return permits(self._http, action, branch)
 
     def stored_queries(self) -> list[dict[str, Any]]:
-        """The queries that are stored beside the server, as it describes them."""
+        """The stored queries of the server, as it describes them."""
         return stored_queries(self._http)
 
     def invoke(self, name: str, **options: Any) -> dict[str, Any]:
-        """Run one of them: `params`, `branch`, `snapshot`; for a mutation `message` and `dry_run` too."""
+        """Run a stored query: `params`, `branch`, `snapshot`; for a mutation also `message` and `dry_run`."""
         return invoke(self._http, name, InvokeRequest(**options))
 
     def poll(self, **query: Any) -> FeedOutput:
@@ -138,7 +138,7 @@ class RemoteGraph(Graph):
         return _page(self, query)
 
     def changes_of(self, commit: str, **query: Any) -> FeedBlock:
-        """What one commit changed; `kind`, `type` and `op` leave out the rest."""
+        """The changes of one commit, filtered by `kind`, `type` and `op`."""
         path = f"/commits/{segment(commit)}/changes"
         return self._http.json(FeedBlock, "GET", path, query=query, safe=True)
 
@@ -149,7 +149,7 @@ class RemoteGraph(Graph):
         branch: str = "main",
         at: str | None = None,
     ) -> RemoteResult:
-        """Run one that reads, for a result like that of `query`."""
+        """Run a stored read, for a result like that of `query`."""
         where: dict[str, Any] = {"branch": branch} if at is None else {"snapshot": at}
         raw = encoded({"params": dict(params or {}), "expect_mutation": False, **where})
         headers = {"Content-Type": "application/json", "Accept": ARROW}
@@ -210,11 +210,11 @@ def _step(step: Step) -> WriteStep:
     return WriteStep(load=records_of(step.source), mode=mode)
 
 
-# --- as they are -------------------------------------------------------------------------------------------------
+# --- sent generically --------------------------------------------------------------------------------------------
 
 
 def _sent(graph: RemoteGraph, verb: Description, given: Given) -> Any:
-    """Send a verb as it is described, and give back what its answer stands for."""
+    """Send a verb according to its description, and return the value of its response."""
     return _answered(graph, verb, given).value()
 
 
@@ -240,7 +240,7 @@ def _conditional(path: str, if_commit: str | None, key: str | None) -> tuple[str
 
 
 def request_of(verb: Description, given: Given) -> Any:
-    """The request of a verb: a parameter that it has no field for is refused if it is set."""
+    """The request of a verb; a parameter without a field is refused if it is set."""
     shape = verb.request_type
     names = () if shape is None else shape.__struct_fields__
     for name, value in given.items():
@@ -263,11 +263,11 @@ def _point(at: object) -> str | None:
     raise OptionInvalid(f"{at!r} is not a commit, tag, branch or time")
 
 
-# --- in their own way --------------------------------------------------------------------------------------------
+# --- sent by own functions ---------------------------------------------------------------------------------------
 
 
 def _query(graph: RemoteGraph, verb: Description, given: Given) -> RemoteResult:
-    """The rows come as Arrow; with a plan, as JSON."""
+    """The rows are sent as Arrow; with a plan, as JSON."""
     if given.pop("engine") != "local":
         raise OptionInvalid("a server runs queries itself; engine must be 'local'")
     if given["explain"]:
@@ -281,7 +281,7 @@ def _query(graph: RemoteGraph, verb: Description, given: Given) -> RemoteResult:
 
 
 def _mutate(graph: RemoteGraph, verb: Description, given: Given) -> MutateResult:
-    """The counts, and the rows of a query that returned some."""
+    """The counts, and the rows if the mutation returns some."""
     found: ChangeOutput = _answered(graph, verb, given)
     done = found.value()
     if found.rows is UNSET or found.columns is UNSET or found.column_types is UNSET:
@@ -297,7 +297,7 @@ def _table(answer: Answer) -> RemoteResult:
 
 
 def _query_many(graph: RemoteGraph, verb: Description, given: Given) -> list[RemoteResult]:
-    """The rows of all runs come as one table of Arrow, and how many of them each run has."""
+    """The rows of all runs are sent as one Arrow table with the row count of each run."""
     if not given["params"]:
         return []
     raw = encoded(request_of(verb, given))
@@ -368,12 +368,12 @@ def _diff(graph: RemoteGraph, verb: Description, given: Given) -> RemoteDiff:
 
 
 def _schema(graph: RemoteGraph, verb: Description, given: Given) -> Any:
-    """A schema may be a file of this machine."""
+    """A schema may be a local file."""
     return _sent(graph, verb, given | {"text": schema_text(given["text"])})
 
 
 def _merged(graph: RemoteGraph, verb: Description, given: Given) -> MergeResult:
-    """Conflicts are an error to the protocol, and an outcome to the holder of a graph."""
+    """Conflicts are an error in the protocol, and an outcome in the API."""
     try:
         merged: MergeResult = _sent(graph, verb, given)
         return merged
@@ -385,7 +385,7 @@ def _merged(graph: RemoteGraph, verb: Description, given: Given) -> MergeResult:
 
 
 def _load(graph: RemoteGraph, verb: Description, given: Given) -> LoadResult:
-    """What is loaded is streamed; much is loaded as a job, so that no connection has to last as long as the load."""
+    """Loads are streamed; large ones become jobs, so that no connection has to last as long as the load."""
     source, key = given.pop("source"), given.pop("idempotency_key")
     if given.pop("engine") not in ("auto", "local"):
         raise OptionInvalid("a server loads itself; engine must be 'auto'")
@@ -410,11 +410,11 @@ def _load(graph: RemoteGraph, verb: Description, given: Given) -> LoadResult:
 
 
 def _export(graph: RemoteGraph, _: Description, given: Given) -> Exported:
-    """A file for each type; much is written by the server as a job, and then fetched."""
+    """A file for each type; a large export is written by the server as a job, and then fetched."""
     format, types, order = given["format"], given["types"], given["order"]
     lines = format if format in FORMS else None
     if format not in (*FORMATS, "csv"):
-        raise OptionInvalid(f"format is one of {', '.join(FORMATS)}, csv, not {format!r}")
+        raise OptionInvalid(f"format must be one of {', '.join(FORMATS)}, csv, not {format!r}")
     if order is not None and format not in FORMATS:
         raise OptionInvalid(f"a server writes {format} without an order; leave order= out")
     state = _state(graph, given)

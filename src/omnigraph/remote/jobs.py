@@ -1,4 +1,4 @@
-"""Work a server goes on with alone: asked about, waited for, called off; and the files an export left."""
+"""Background work of a server: polled, waited for, cancelled; and the files of an export."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ Progress = Callable[[str, int, int], None]  # phase, done, total
 
 
 class JobLost(OmnigraphError):
-    """The server ended before the job did; nothing half is visible."""
+    """The server ended before the job did; no partial result is visible."""
 
     code, kind = "job_lost", Kind.UNKNOWN_OUTCOME
     default_help = (
-        "Start it again. Under the same idempotency key a load happens once, "
+        "Start it again. With the same idempotency key a load happens once, "
         "whether or not it had been published."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A load or an export of a server, as it was when it was last asked about."""
+    """A load or an export of a server, as last reported."""
 
     id: str
     kind: str  # load or export
@@ -59,7 +59,7 @@ class Job:
     done: int
     total: int
     commit: str | None
-    answer: JobOutput = field(repr=False)  # everything the server said
+    answer: JobOutput = field(repr=False)  # the whole response
     http: Transport = field(repr=False, compare=False)
 
     @property
@@ -68,12 +68,12 @@ class Job:
 
     @property
     def result(self) -> Any:
-        """What came of it; none while it is not done."""
+        """The result; None until the job is done."""
         return self.answer.result or None
 
     @property
     def error(self) -> OmnigraphError | None:
-        """Why it came to nothing; none where it did not."""
+        """Why it failed; None if it did not."""
         match self.status:
             case "failed":
                 return failure_of(msgspec.convert(self.answer.error, ErrorBody), 500)
@@ -85,16 +85,16 @@ class Job:
                 return None
 
     def asked_again(self) -> Job:
-        """The same job as it is now."""
+        """The current state of the job."""
         return job(self.http, self.id)
 
     def cancel(self) -> Job:
-        """Call it off; it stops at its next step. One that is over stays as it is."""
+        """Cancel it; it stops at its next step. A finished job stays as it is."""
         path = f"/jobs/{segment(self.id)}"
         return job_of(self.http, self.http.json(JobOutput, "DELETE", path, safe=True))
 
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> Job:
-        """The job once it is over, or as it is after `timeout` seconds; raises why it came to nothing."""
+        """The job once it is finished, or after `timeout` seconds; raises its error if it failed."""
         until = None if timeout is None else time.monotonic() + timeout
         now, pause = self, PAUSE_FIRST_SECONDS
         while not now.is_finished and (until is None or time.monotonic() < until):
@@ -135,7 +135,7 @@ def job(http: Transport, id: str) -> Job:
 
 
 def jobs(http: Transport) -> list[Job]:
-    """The caller's jobs, newest first; with the permission `admin`, everybody's."""
+    """The caller's jobs, newest first; with the permission `admin`, those of all actors."""
     found = http.json(JobsOutput, "GET", "/jobs", safe=True)
     return [job_of(http, answer) for answer in found.jobs]
 
@@ -144,7 +144,7 @@ def jobs(http: Transport) -> list[Job]:
 
 
 def bytes_in(source: Any) -> int:
-    """How many bytes the files hold that a load names; 0 where it names none."""
+    """The total size of the files a load names; 0 if it names none."""
     match source:
         case str() | os.PathLike():
             return sum(size_of(file) for file in expand(source))
@@ -155,7 +155,7 @@ def bytes_in(source: Any) -> int:
 
 
 def settled(http: Transport, answer: dict[str, Any]) -> LoadOutput:
-    """The answer to a load, waited for where it became a job."""
+    """The result of a load; waits for it if it became a job."""
     if "job_id" in answer:
         answer = job_of(http, msgspec.convert(answer, JobOutput)).wait(progress=_say).result
     return msgspec.convert(answer, LoadOutput)
@@ -175,7 +175,7 @@ def export_by_job(
     commit: str,
     types: Sequence[str] | None,
 ) -> Exported:
-    """Let the server write the parts, which holds the state until it has, and fetch them."""
+    """Have the server write the parts, holding the state until then, and fetch them."""
     content = {"at": commit, "types": types, "format": format}
     begun = job_of(http, http.json(JobOutput, "POST", "/exports", content))
     done = begun.wait(progress=_say)
@@ -185,7 +185,7 @@ def export_by_job(
 
 
 def _fetched(http: Transport, job: str, part: PartOutput, folder: ExportFolder) -> ExportPart:
-    """One part, under its name once it is whole and what the server said it would be."""
+    """Fetch one part; it gets its name once it is complete and verified."""
     name = Path(part.name).name
     asked = HttpRequest("GET", f"/exports/{segment(job)}/parts/{segment(part.name)}", safe=True)
     with folder.file(name) as path:
@@ -193,13 +193,15 @@ def _fetched(http: Transport, job: str, part: PartOutput, folder: ExportFolder) 
         size, digest = http.send(asked, lambda answer: saved(answer, partial))
         if digest != part.sha256:
             partial.unlink()
-            raise Corrupt(f"the part {name} is not what the server wrote", details={"part": name})
+            raise Corrupt(
+                f"the part {name} differs from what the server wrote", details={"part": name}
+            )
         os.replace(partial, path)
     return ExportPart(name, part.type_name, part.rows, size, digest)
 
 
 def saved(answer: Answer, path: Path) -> tuple[int, str]:
-    """The size and the digest of an answer, which is now in a file."""
+    """Save a response to a file; returns its size and digest."""
     size, digest = 0, hashlib.sha256()
     with path.open("wb") as file:
         for block in answer.stream(CHUNK_BYTES):

@@ -1,4 +1,4 @@
-"""What a served graph returns where it is read piece by piece or has come as a whole: the values of a local one."""
+"""Results of a served graph, streamed or received as a whole, with the interface of local ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omnigraph.wire.answers import DiffOutput
 
 
 class RemoteResult(Result):
-    """The rows of a read that a server made, as they came over the wire."""
+    """The rows of a read on a server, as received."""
 
     def __init__(self, table: pa.Table, commit: str, plan: Mapping[str, Any] | None = None) -> None:
         super().__init__((), Rows(table.num_rows), commit)
@@ -33,7 +33,7 @@ class RemoteResult(Result):
 
     @property
     def types(self) -> list[Any]:
-        """The type of each column, as far as Arrow tells."""
+        """The type of each column, as far as Arrow has it."""
         return [_word(field.type) for field in self._table.schema]
 
     @cached_property
@@ -45,7 +45,7 @@ class RemoteResult(Result):
 
 
 def received(columns: list[str], types: list[str], rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows that came as JSON, as values of their columns' types."""
+    """Rows received as JSON, cast to the types of their columns."""
     kinds = {str(scalar): kind for scalar, kind in SCALARS.items()}
     arrays = []
     for name, word in zip(columns, types, strict=True):
@@ -59,7 +59,7 @@ WORDS = {kind: str(scalar) for scalar, kind in SCALARS.items()}
 
 
 def _word(kind: pa.DataType) -> str:
-    """What the schema language calls an Arrow type."""
+    """The name of an Arrow type in the schema language."""
     if pa.types.is_fixed_size_list(kind):
         return f"Vector({kind.list_size})"
     if pa.types.is_list(kind):
@@ -71,7 +71,7 @@ def _word(kind: pa.DataType) -> str:
 
 
 class RemoteExplanation(Explanation):
-    """How a server ran a query, as it says."""
+    """The plan of a query, as reported by the server."""
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
         self._plan = dict(plan)
@@ -88,12 +88,12 @@ class RemoteExplanation(Explanation):
 
 @dataclass(frozen=True, slots=True)
 class RemoteSnapshot:
-    """What a state consists of, without its rows."""
+    """The tables of a state, without their rows."""
 
     commit_id: str
     branch: str
     rows: Mapping[tuple[str, str], int]  # by kind and type name
-    schema: Callable[[], str]  # asks for its text
+    schema: Callable[[], str]  # fetches its text
 
     @property
     def catalog(self) -> Catalog:
@@ -105,7 +105,7 @@ class RemoteSnapshot:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteDiff(Diff):
-    """What turns one state into another, as a server found it; of very many rows, the first."""
+    """The difference between two states, as computed by a server; of very many rows, the first."""
 
     answer: DiffOutput = field(kw_only=True)
 
@@ -116,7 +116,7 @@ class RemoteDiff(Diff):
 
     @property
     def truncated(self) -> bool:
-        """Whether there are more rows than came."""
+        """Whether there are more rows than were sent."""
         return self.answer.truncated
 
     @property

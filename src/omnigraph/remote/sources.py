@@ -1,4 +1,4 @@
-"""What a load was given, as a body: NDJSON for records and files; a part for each type for tables and rows."""
+"""The input of a load as a body: NDJSON for records and files; a part for each type for tables and rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Upload:
 
 
 def upload_of(source: Any) -> Upload:
-    """How to send what a load was given."""
+    """The body for the input of a load."""
     if _is_path(source):
         return Upload(NDJSON, lambda: _files([source]), repeatable=True)
     if isinstance(source, list) and source and all(map(_is_path, source)):
@@ -56,7 +56,7 @@ def upload_of(source: Any) -> Upload:
     if isinstance(source, Mapping):
         return _tables(source)
     if is_table(source):
-        raise OptionInvalid("a table does not say which type its rows are of; give {'Type': table}")
+        raise OptionInvalid("the type of the table's rows is unknown; pass {'Type': table}")
     if hasattr(source, "read"):
         return Upload(NDJSON, lambda: iter(lambda: source.read(CHUNK_BYTES), b""), repeatable=False)
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
@@ -65,7 +65,7 @@ def upload_of(source: Any) -> Upload:
 
 
 def records_of(source: Any) -> list[Any] | dict[str, list[Any]]:
-    """What a load was given, as records or as rows by type, to be part of a request."""
+    """The input of a load as records or as rows by type, to be part of a request."""
     if isinstance(source, Mapping):
         return {str(name): _rows(name, value) for name, value in source.items()}
     if isinstance(source, list | tuple) and not all(map(_is_path, source)):
@@ -82,7 +82,7 @@ def _decoded(number: int, line: bytes) -> Any:
 
 
 def _rows(name: str, value: Any) -> list[Any]:
-    """The rows of one type. Those of a list keep what they leave out; a table has every column in each row."""
+    """The rows of one type. Rows of a list may omit properties; a table has every column in each row."""
     if _is_path(value) or are_paths(value) or as_arrow(value) is not None:
         return [_plain(row) for row in _table(name, value).to_pylist()]
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
@@ -95,12 +95,12 @@ def _is_path(given: Any) -> bool:
 
 
 def _files(paths: Iterable[Any]) -> Iterator[bytes]:
-    """The lines of files, unpacked; each file ends its last line."""
+    """The lines of files, decompressed; each file ends its last line."""
     files = [file for path in paths for file in expand(path)]
     metrics.expected(sum(map(known_size, files)))
     for file in files:
         if suffix_of(file) not in LINES:
-            raise OptionInvalid(f"{file} does not say which type its rows are of")
+            raise OptionInvalid(f"the type of the rows in {file} is unknown")
         last, packed = b"\n", Path(file).suffix in COMPRESSIONS
         with open_file(file) as stream:
             lines: Any = as_lines(stream, file) if may_be_array(file) else stream
@@ -140,7 +140,7 @@ def _lines(records: Iterable[Any], inside: str | None) -> Iterator[bytes]:
 
 
 def _tables(given: Mapping[str, Any]) -> Upload:
-    """A part for each type: tables as Arrow, rows as lines, which keep what a row leaves out."""
+    """A part for each type: tables as Arrow, rows as lines, which may omit properties."""
     boundary = secrets.token_hex(16)
     parts = {
         str(name): value if _are_rows(value) else _table(name, value)

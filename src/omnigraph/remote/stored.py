@@ -1,4 +1,4 @@
-"""What a server has besides the verbs of a graph: queries that are stored beside it, and what its policy allows."""
+"""Stored queries of a server, and what its policy allows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.wire.requests import InvokeRequest
 
 
 def permits(http: Transport, action: Action, branch: str) -> bool:
-    """Whether a policy lets the owner of the token do something; without tokens nobody is known, and none does."""
+    """Whether a policy allows an action to the owner of the token; False on a server without tokens."""
     query = {"branch": branch}
     found = http.json(PermissionsOutput, "GET", "/permissions", query=query, safe=True)
     return found.actor is not None and found.actions.get(str(action), False)

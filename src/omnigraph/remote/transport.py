@@ -1,8 +1,7 @@
-"""Requests to a server: sent with a token, repeated only where that is safe, and their failures raised as our errors.
+"""Requests to a server: sent with a token, repeated only if that is safe, and their failures raised as our errors.
 
-A request that certainly did nothing (the server refused it, or was never reached) is repeated. One whose answer was
-lost is repeated only if it reads, or if it carries an idempotency key; otherwise its outcome is unknown, and that is
-what the caller learns.
+A request that certainly did nothing (the server refused it, or was never reached) is repeated. One whose response was
+lost is repeated only if it reads, or if it carries an idempotency key; otherwise its outcome is reported as unknown.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ T = TypeVar("T")
 
 
 class RemoteFailure(OmnigraphError):
-    """A server answered with a failure this version does not know by name."""
+    """A server answered with an error code unknown to this version."""
 
     code, kind = "remote_failure", Kind.INTERNAL
     default_help = "The message is the server's."
 
 
 class NotServed(OmnigraphError):
-    """A served graph does not do this; its operator does."""
+    """This is not available on a served graph, only to its operator."""
 
     code, kind = "not_served", Kind.INVALID
     default_help = "Run the command on the store itself, with --store."
@@ -54,14 +53,14 @@ class NotServed(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request: what may be repeated is said by `safe`, what it is made of by `body`."""
+    """A request; `safe` and `repeatable` say whether it may be sent again."""
 
     method: str
     path: str
     query: Mapping[str, Any] | None = None
     body: Callable[[], Body] | None = None
     headers: Mapping[str, str] | None = None
-    safe: bool = False  # doing it twice is doing it once
+    safe: bool = False  # idempotent
     repeatable: bool = True  # whether the body can be sent again
 
 
@@ -80,7 +79,7 @@ class Transport:
         ):
             raise AddressInvalid(f"{address!r} is not http(s)://host/graphs/id")
         self.address = address.rstrip("/")
-        self.contract: str | None = None  # of the Rust project, in whose words to answer
+        self.contract: str | None = None  # of the Rust project, for the form of responses
         self._token = token if token is not None else token_for(self.address)
         self._pool = urllib3.PoolManager(
             maxsize=16,
@@ -89,7 +88,7 @@ class Transport:
         )
 
     def json(self, answer: type[T], method: str, path: str, content: Any = None, **more: Any) -> T:
-        """Send JSON, and receive what is JSON of this type."""
+        """Send JSON, and receive JSON of this type."""
         headers = {"Content-Type": "application/json", **(more.pop("headers", None) or {})}
         raw = None if content is None else encoded(content)
         body = None if raw is None else (lambda: raw)
@@ -97,7 +96,7 @@ class Transport:
         return self.send(asked, lambda found: decoded(found, answer))
 
     def send(self, asked: HttpRequest, read: Callable[[Answer], T]) -> T:
-        """What `read` makes of the answer to a request, once it is a good one that came in full."""
+        """The result of `read` for a successful, complete response."""
         return RETRY.run(lambda: self._once(asked, read), lambda error: _may_repeat(error, asked))
 
     def _once(self, asked: HttpRequest, read: Callable[[Answer], T]) -> T:
@@ -125,14 +124,14 @@ class Transport:
 
 
 def encoded(content: Any) -> bytes:
-    """A value as JSON, from which the server reads what was given; what it cannot read is refused here."""
+    """A value as JSON that the server decodes to the same value; what it cannot decode is refused here."""
     try:
         return msgspec.json.encode(spelt(plain(content)))
     except Misfit as misfit:
         details = {"violations": [misfit.violation().to_json()]}
         raise OptionInvalid(misfit.message, details=details) from None
     except UnicodeEncodeError:
-        raise OptionInvalid("a text of the request is not valid Unicode") from None
+        raise OptionInvalid("a string in the request is not valid Unicode") from None
 
 
 def decoded(answer: Answer, kind: type[T]) -> T:
@@ -163,14 +162,14 @@ def _may_repeat(error: OmnigraphError, asked: HttpRequest) -> bool:
 
 
 def _place(error: Any) -> str:
-    """Which server a connection was not made to."""
+    """The address of the unreachable server."""
     tried = getattr(error, "conn", None) or getattr(error, "pool", None)
     host, port = getattr(tried, "host", None), getattr(tried, "port", None)
     return f" at {host}:{port}" if host else ""
 
 
 def _lost(error: Exception, asked: HttpRequest) -> OmnigraphError:
-    """What it means that no answer came."""
+    """The error for a missing response."""
     never_sent = (
         urllib3.exceptions.NewConnectionError,
         urllib3.exceptions.ConnectTimeoutError,
@@ -180,7 +179,7 @@ def _lost(error: Exception, asked: HttpRequest) -> OmnigraphError:
         place = _place(error)
         return StoreUnavailable(
             f"the server{place} cannot be reached",
-            help="Nothing was changed. Check the address, and that the server runs.",
+            help="Nothing was changed. Check the address, and that the server is running.",
         )
     if asked.safe:
         return CommitUnknown("the connection to the server was lost")
@@ -194,11 +193,11 @@ def _lost(error: Exception, asked: HttpRequest) -> OmnigraphError:
 
 
 def _failure(answer: Answer) -> OmnigraphError:
-    """The error a server sent, as the class that stands for it here."""
+    """The error a server sent, as its local class."""
     try:
         body = msgspec.json.decode(answer.data, type=ErrorBody)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        body = ErrorBody()  # a proxy answered, not a server of ours
+        body = ErrorBody()  # from a proxy, not one of our servers
     error = failure_of(body, answer.status)
     if "Retry-After" in answer.headers:
         error.details[RETRY_AFTER] = answer.headers["Retry-After"]
@@ -206,13 +205,13 @@ def _failure(answer: Answer) -> OmnigraphError:
 
 
 def failure_of(body: ErrorBody, status: int) -> OmnigraphError:
-    """The error of a body, as the class that stands for it here."""
+    """The error in a body, as its local class."""
     known = _classes().get(body.error_code or "")
     error = OmnigraphError.__new__(known or RemoteFailure)
     message = body.error or f"the server answered with status {status}"
     details = dict(body.details or {})
     ours = known is not None and body.help in (known.default_help, known.python_help)
-    help = None if ours else body.help  # what this surface says instead
+    help = None if ours else body.help  # use our own instead
     OmnigraphError.__init__(error, message, help=help, span=body.span, details=details)
     if known is None:
         _name(error, body, status)
@@ -231,7 +230,7 @@ class ErrorBody(msgspec.Struct):
 
 
 def _name(error: OmnigraphError, body: ErrorBody, status: int) -> None:
-    """The code and kind of a failure that has no class here."""
+    """Set the code and kind of a failure without a local class."""
     kinds = {str(kind): kind for kind in Kind}
     fallback = Kind.UNAVAILABLE if status in (502, 503, 504) else Kind.INTERNAL
     error.kind = kinds.get(body.kind or "", fallback)

@@ -1,4 +1,4 @@
-"""Who may ask at all: bearer tokens, requests of web pages from elsewhere, and which policy guards which graph."""
+"""Who may send requests: bearer tokens, cross-origin web pages, and which policy guards which graph."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TOKENS_JSON = "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON"
 LOOK_SECONDS = 1.0
 SCHEME = "Bearer "
 ANONYMOUS = "anonymous"
-NAME_CHARACTERS_MAX = 100  # of what somebody calls themselves
-SAID = "omnigraph-actor"  # the header they say it in
+NAME_CHARACTERS_MAX = 100  # of a self-declared name
+SAID = "omnigraph-actor"  # the header with that name
 
 log = logging.getLogger("omnigraph.server.identity")
 
 
 class Unauthenticated(OmnigraphError):
-    """The request does not say who is asking, or not convincingly."""
+    """The request has no credentials, or they are invalid."""
 
     code, kind = "unauthenticated", Kind.DENIED
     default_help = "Send the header `Authorization: Bearer <token>`."
@@ -43,17 +43,17 @@ class Unauthenticated(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and on whose behalf, where a token says so."""
+    """Who sent the request, and on whose behalf, if a token says so."""
 
     actor: str | None
     person: str | None = None
 
 
 class Identity:
-    """The tokens of a server: only digests are kept, all of them are compared, and a changed file is read again.
+    """The tokens of a server: only digests are kept, all of them are compared, and a changed file is reloaded.
 
-    A secret is the token of whoever started the server: who has it may do everything, and nobody else anything. Their
-    name is what the server was told, else what they say themselves.
+    A secret is the token of the user who started the server: its holder may do everything, anyone else nothing. The
+    holder's name is the configured one, else the one the request declares.
     """
 
     def __init__(
@@ -81,17 +81,17 @@ class Identity:
         return bool(self._digests) or self._file is not None or bool(self._issuers)
 
     def actor(self, authorization: str | None, said: str | None = None) -> str | None:
-        """Who the header says it is; none where tokens are not required."""
+        """The actor the header authenticates; None if tokens are not required."""
         return self.caller(authorization, said).actor
 
     def renewal(self, authorization: str | None) -> Issuer | None:
-        """The issuer whose keys should be renewed, in a thread, before this token is looked at; mostly none."""
+        """The issuer whose keys should be renewed, in a thread, before this token is checked; usually None."""
         if not self._issuers or authorization is None or not authorization.startswith(SCHEME):
             return None
         return self._issuers.renewal(authorization.removeprefix(SCHEME))
 
     def caller(self, authorization: str | None, said: str | None = None) -> Caller:
-        """Who asks, and for whom. Only the holder of a secret is taken at their word, `said`."""
+        """The caller, and for whom. Only the holder of a secret may declare a name, `said`."""
         self._look_again()
         if not self.required and self._secret is None:
             return Caller(None)
@@ -101,13 +101,13 @@ class Identity:
         if self._secret is not None and hmac.compare_digest(given, self._secret):
             return Caller(self._holder or _called(said))
         found: str | None = None
-        for actor, digest in self._digests.items():  # all of them, so that time tells nothing
+        for actor, digest in self._digests.items():  # all of them: constant time
             if hmac.compare_digest(given, digest):
                 found = actor
         return self._claimed(authorization) if found is None else Caller(found)
 
     def _claimed(self, authorization: str) -> Caller:
-        """The caller a token of an issuer names. It cannot be somebody who has a token of this server."""
+        """The caller a token of an issuer names. It must not be an actor with a token of this server."""
         if self._issuers:
             try:
                 found = self._issuers.claimed(authorization.removeprefix(SCHEME))
@@ -120,7 +120,7 @@ class Identity:
         raise Unauthenticated("invalid bearer token")
 
     def _look_again(self) -> None:
-        """Take over a file that changed; one that cannot be used leaves what was."""
+        """Reload the file if it changed; an invalid one leaves the tokens as they were."""
         now = time.monotonic()
         if self._file is None or now - self._looked < LOOK_SECONDS:
             return
@@ -154,7 +154,7 @@ class Identity:
 
 
 def _called(said: str | None) -> str | None:
-    """What somebody calls themselves, as headers spell it."""
+    """A self-declared name, decoded from its header."""
     return unquote(said or "").strip()[:NAME_CHARACTERS_MAX] or None
 
 
@@ -175,10 +175,10 @@ def _digests(text: str, source: str) -> dict[str, bytes]:
     except (ValueError, RecursionError):
         raise ServerInvalid(f"{source} is not a JSON object of actor: token") from None
     if not isinstance(pairs, tuple) or any(not _is_pair(pair) for pair in pairs):
-        raise ServerInvalid(f"{source} must be a JSON object of actor: token, all of them texts")
+        raise ServerInvalid(f"{source} must be a JSON object of actor: token, all of them strings")
     actors = [actor.strip() for actor, _ in pairs]
     if not all(actors) or len(set(actors)) != len(actors):
-        raise ServerInvalid(f"{source} has an actor without a name, or one twice")
+        raise ServerInvalid(f"{source} has an actor without a name, or a duplicate actor")
     if not all(token.strip() for _, token in pairs):
         raise ServerInvalid(f"{source} has an actor without a token")
     digests = {actor: _digest(pair[1].strip()) for actor, pair in zip(actors, pairs, strict=True)}
@@ -191,7 +191,7 @@ def _is_pair(pair: object) -> bool:
 
 
 def _is_text(part: object) -> bool:
-    """JSON can spell half a character; nobody can send one."""
+    """JSON can encode a lone surrogate, which no header can carry."""
     return isinstance(part, str) and part.encode("utf-8", "ignore").decode() == part
 
 
@@ -211,8 +211,8 @@ def _digest(token: str) -> bytes:
 class Access:
     """The policies of a server: one for the server itself, at most one for each graph.
 
-    Without tokens everything on a graph is open. With tokens, a graph that has no policy can only be read. What
-    concerns the server as a whole always needs a policy that allows it. Nothing can be changed where `read_only`.
+    Without tokens everything on a graph is open. With tokens, a graph without a policy is read-only. Actions on the
+    server as a whole always need a policy that allows them. Nothing can be changed if `read_only`.
     """
 
     authenticated: bool
@@ -221,7 +221,7 @@ class Access:
     read_only: bool = False
 
     def guard(self, actor: str | None, graph: str | None) -> Guard | None:
-        """Who decides what an actor may do with a graph, or with the server; none where all is open."""
+        """The guard for an actor on a graph, or on the server; None if everything is open."""
         if graph is None:
             return Guard(self.server, actor or ANONYMOUS, None, self.read_only)
         if not self.authenticated and not self.read_only:
@@ -229,27 +229,27 @@ class Access:
         return Guard(self.graphs.get(graph), actor or ANONYMOUS, graph, self.read_only)
 
 
-# --- pages from elsewhere --------------------------------------------------------------------------------------------
+# --- cross-origin pages ----------------------------------------------------------------------------------------------
 #
-# A page that is open in a browser can send requests from that machine to that machine. They are recognised by what
-# browsers say and pages cannot forge: the name in `Host` (a page whose own name leads here, by DNS, shows that name),
-# `Origin`, and `Sec-Fetch-Site`. Programs send neither of the last two. Where there are tokens none of this is needed:
-# pages have none, and browsers send none by themselves.
+# A page open in a browser can send requests to its own machine. They are recognised by headers that browsers set and
+# pages cannot forge: `Host` (after DNS rebinding, it has the name of the page), `Origin`, and `Sec-Fetch-Site`.
+# Programs send neither of the last two. With tokens none of this is needed: pages have none, and browsers do not add
+# any on their own.
 
 LOCALHOST = "localhost"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 OURS = frozenset(
     {"same-origin", "none"}
-)  # `none`: somebody typed the address, or opened a bookmark
-# What a page may send to anybody without asking first.
+)  # `none`: the user typed the address, or opened a bookmark
+# What a page may send cross-origin without a preflight request.
 SIMPLE = frozenset({"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
 
 
 class HostRefused(OmnigraphError):
     """The server does not go by this name.
 
-    A web page can make its own name lead to your machine, so a server without tokens answers only to names it knows:
-    `localhost`, any IP address, and those it was given.
+    A web page can make its own host name resolve to your machine, so a server without tokens answers only to
+    `localhost`, any IP address, and configured names.
     """
 
     code, kind = "host_refused", Kind.DENIED
@@ -259,12 +259,12 @@ class HostRefused(OmnigraphError):
 class OriginRefused(OmnigraphError):
     """A web page of another origin sent this request.
 
-    A server without tokens would do what any page asks that is open in a browser on the same machine.
+    A server without tokens would obey any page that is open in a browser on the same machine.
     """
 
     code, kind = "origin_refused", Kind.DENIED
     default_help = (
-        "Use the explorer of this server, or a program; to allow pages of others, use tokens."
+        "Use the explorer of this server, or a program; to allow other pages, use tokens."
     )
 
 
@@ -272,15 +272,15 @@ class OriginRefused(OmnigraphError):
 class Origins:
     """The names a server without tokens goes by, besides `localhost` and addresses.
 
-    Those it was given are what people see: a proxy in front may say another name in `Host`, and pages of a name it was
-    given (with its port, unless that is the usual one) are its own.
+    Configured names are the public ones: a proxy in front may send another name in `Host`, and pages of a configured
+    name (with its port, unless that is the default one) are its own.
     """
 
     given: frozenset[str] = frozenset()
     bound: str = ""  # where it listens
 
     def check(self, method: str, headers: Mapping[str, str], *, is_page: bool) -> None:
-        """Refuse what a page of somebody else may have sent; `is_page`: the answer is one to look at."""
+        """Refuse what a page of another origin may have sent; `is_page`: the response is an HTML page."""
         host = headers.get("host", "")
         if host and not self._is_known(host):
             raise HostRefused(f"this server is not called {host[:80]!r}")
@@ -313,12 +313,12 @@ class Origins:
 
 
 def _is_visit(method: str, headers: Mapping[str, str], *, is_page: bool) -> bool:
-    """Whether somebody followed a link to a page of ours, which changes nothing and shows the other site nothing."""
+    """Whether this is a link to one of our pages, which changes nothing and reveals nothing to the other site."""
     return is_page and method in SAFE and headers.get("sec-fetch-mode") == "navigate"
 
 
 def _name(host: str) -> str:
-    """The name in `name:port`, where an address of version 6 is in brackets."""
+    """The name in `name:port`, where an IPv6 address is in brackets."""
     inner, bracket, _ = host.partition("]")
     if bracket:
         return inner.removeprefix("[")
@@ -326,7 +326,7 @@ def _name(host: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """An address cannot be made to lead elsewhere."""
+    """An address cannot be rebound by DNS."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

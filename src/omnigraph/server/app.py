@@ -1,6 +1,6 @@
-"""One request from its first byte to its last: recognised, allowed, bounded, run in a thread, answered.
+"""One request from its first byte to its last: authenticated, authorised, bounded, run in a thread, answered.
 
-The event loop moves bytes; everything that thinks or waits for a store runs in threads.
+The event loop moves bytes; everything that computes or waits for a store runs in threads.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ PROTECTIVE = (
 )
 NOTHING_FROM_ELSEWHERE = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 UNKNOWN_ROUTE = "unknown"
-DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would keep the event loop
+DECODED_AT_ONCE_BYTES_MAX = 256 << 10  # a larger body would block the event loop
 BOUNDS = Bounds()
 ORIGINS = Origins()
 BODILESS = frozenset({204, 304})
@@ -106,7 +106,7 @@ class GraphNotChosen(OmnigraphError):
 
 
 class Server:
-    """The application: its graphs, who may use them, and what it has counted."""
+    """The application: its graphs, who may use them, and its metrics."""
 
     def __init__(
         self,
@@ -158,11 +158,11 @@ class Server:
         return answer
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Run something that waits, without keeping the event loop."""
+        """Run something that waits, without blocking the event loop."""
         return await self.pool.submit(self._queued(work))
 
     async def in_load_thread(self, actor: str | None, work: Callable[[], T]) -> T:
-        """The same for loads, which have threads of their own and take turns."""
+        """The same for loads, which have their own threads and take turns."""
         return await asyncio.wrap_future(self.load_pool.submit(actor, self._queued(work)))
 
     def _queued(self, work: Callable[[], T]) -> Callable[[], T]:
@@ -178,7 +178,7 @@ class Server:
         return partial(copy_context().run, begin)
 
     def maintain(self) -> None:
-        """Keep the graphs in order in the background where that is wanted, as long as no other process does."""
+        """Maintain the graphs in the background if configured, unless another process does."""
         if not self.maintains:
             return
         self.upkeeps = {id: served.graph.upkeep() for id, served in self.graphs.items()}
@@ -192,7 +192,7 @@ class Server:
         return self.under_way > 0 or self.jobs.is_busy
 
     def close(self) -> None:
-        """Refuse what is new, and wait for what was begun."""
+        """Refuse new work, and wait for what was begun."""
         self.admission.closing = True
         for upkeep in self.upkeeps.values():
             upkeep.stop()
@@ -202,7 +202,7 @@ class Server:
 
 
 class Observed:
-    """A request from outside: what is recorded of it, how failures are reported, and what all answers have."""
+    """A request from outside: its record, how failures are reported, and what all responses have."""
 
     def __init__(self, server: Server, scope: Scope, send: Send) -> None:
         self.server = server
@@ -223,7 +223,7 @@ class Observed:
         }
 
     async def run(self, receive: Receive) -> None:
-        """Answer, whatever happens, and write it down."""
+        """Answer, whatever happens, and log it."""
         self.server.telemetry.begun(self.scope["method"])
         with spanned(self.scope["headers"], self.record):
             try:
@@ -248,7 +248,7 @@ class Observed:
             raise ClientGone("the client disconnected")
 
     async def send(self, message: Message) -> None:
-        """Pass on what is sent: with the headers every answer has, and only while the client takes it."""
+        """Pass on what is sent: with the headers every response has, and only while the client reads."""
         if message["type"] == "http.response.start":
             self.started, self.record["status"] = True, message["status"]
             headers = message["headers"] = [*message["headers"], *PROTECTIVE]
@@ -263,7 +263,7 @@ class Observed:
             raise ClientGone("the client stopped reading the response") from None
 
     async def _fail(self, error: OmnigraphError, cause: BaseException | None = None) -> None:
-        """Report a failure; once an answer has begun, the connection can only be broken off."""
+        """Report a failure; once a response has begun, the connection can only be closed."""
         self.server.telemetry.failed(error)
         if self.started:
             raise cause or error
@@ -274,7 +274,7 @@ class Observed:
         await self.whole(Answer(status=status, headers=headers_of(error), raw=body))
 
     async def whole(self, answer: Answer) -> None:
-        """Send an answer that is there; to a HEAD, all but its body."""
+        """Send a complete response; to a HEAD, all but its body."""
         raw = answer.raw or b""
         headers = _headers(answer)
         if answer.status not in BODILESS and LENGTH not in answer.headers:
@@ -286,14 +286,14 @@ class Observed:
         await self.send({"type": "http.response.body", "body": body})
 
     async def begin(self, answer: Answer) -> None:
-        """Send the head of an answer that is made as it is sent."""
+        """Send the head of a streamed response."""
         headers = _headers(answer)
         await self.send(
             {"type": "http.response.start", "status": answer.status, "headers": headers}
         )
 
     async def block(self, block: bytes, *, more: bool = True) -> None:
-        """Send a part of such an answer, no faster than the client takes it."""
+        """Send a part of it, no faster than the client reads."""
         await self.send({"type": "http.response.body", "body": block, "more_body": more})
         if self.gone():
             raise ClientGone("the client disconnected")
@@ -301,7 +301,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request whose route is known, and its answer."""
+    """A request whose route is known, and its response."""
 
     server: Server
     route: Route
@@ -311,7 +311,7 @@ class Exchange:
     held: ExitStack  # what the request holds until it is answered
 
     async def answer(self) -> None:
-        """Do what the route does, if whoever asks may have it."""
+        """Do what the route does, if the caller may."""
         route, server, observed = self.route, self.server, self.scope[OBSERVED]
         headers, record = observed.headers, observed.record
         record["route"] = route.name
@@ -331,7 +331,7 @@ class Exchange:
         await self._respond(answer)
 
     async def _caller(self, headers: Mapping[str, str]) -> Caller:
-        """Who asks; the keys of an issuer are fetched elsewhere than in the event loop."""
+        """The caller; the keys of an issuer are fetched outside the event loop."""
         identity, given = self.server.identity, headers.get("authorization")
         stale = identity.renewal(given)
         if stale is not None:
@@ -367,7 +367,7 @@ class Exchange:
     async def _work(self, call: HttpCall, holding: Holding) -> Answer:
         route = self.route
         is_load = route.work is RouteWork.LOAD
-        cancelled_by(self.scope[OBSERVED].gone)  # queries end when nobody waits for them any more
+        cancelled_by(self.scope[OBSERVED].gone)  # queries end when the client has disconnected
         if is_load and (route.streams or media_of(call.headers) in STREAMED):
             await self._receive_load(call, holding)
         elif route.protocol:
@@ -440,11 +440,11 @@ class Exchange:
             else:
                 await self._stream(observed, answer, answer.blocks)
         finally:
-            if answer.release is not None:  # in a thread that is there even while the server ends
+            if answer.release is not None:  # in a thread that exists even during shutdown
                 await asyncio.to_thread(answer.release)
 
     async def _stream(self, observed: Observed, answer: Answer, blocks: Iterator[bytes]) -> None:
-        """Blocks as they are made, no faster than the client takes them."""
+        """Blocks as they are made, no faster than the client reads."""
         block = await self._next(blocks)  # what fails before it is still an error
         await observed.begin(answer)
         while block is not None:
@@ -466,7 +466,7 @@ def _authorize(route: Route, call: HttpCall) -> None:
 
 
 def _run(route: Route, call: HttpCall, work: Callable[[HttpCall, Handler], Answer]) -> Answer:
-    """Nothing below a route happens before it is allowed; a body that was spooled was allowed before that."""
+    """Nothing below a route happens before it is authorised; a spooled body was authorised before that."""
     if call.spool is None:
         _authorize(route, call)
     return _made(work(call, route.handler))
@@ -477,7 +477,7 @@ def _handle(call: HttpCall, handler: Handler) -> Answer:
 
 
 def _made(answer: Answer) -> Answer:
-    """The answer with its JSON written."""
+    """The response with its JSON encoded."""
     if answer.raw is None and answer.blocks is None and answer.app is None:
         answer.raw = msgspec.json.encode(answer.content, enc_hook=str)
     return answer
@@ -508,7 +508,7 @@ def _check_condition(route: Route, headers: Mapping[str, str]) -> None:
 
 
 def _check_contract(route: Route, headers: Mapping[str, str]) -> None:
-    """A client that names a contract gets exactly that one, or is told which there are."""
+    """A client that names a contract gets exactly that one, or an error that lists the versions."""
     named = headers.get(HTTP_API)
     if named is None:
         return

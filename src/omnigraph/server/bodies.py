@@ -1,6 +1,6 @@
-"""Request bodies: received within bounds, unpacked within bounds, decoded to structs or spooled to disk.
+"""Request bodies: received and decompressed within limits, decoded to structs or spooled to disk.
 
-No thread waits for a client: bytes are taken on the event loop, and a client that stalls is cut off. A body that is
+No thread waits for a client: bytes are received on the event loop, and a client that stalls is cut off. A body that is
 too large is refused as soon as that is known.
 """
 
@@ -39,7 +39,7 @@ GATHER_BYTES = 1 << 20
 
 
 class ClientGone(OmnigraphError):
-    """The client went away or stalled before its request was whole; nothing was published."""
+    """The client disconnected or stalled before its request was complete; nothing was published."""
 
     code, kind = "client_gone", Kind.INVALID
     default_help = "Nothing was changed. Send the request again."
@@ -47,10 +47,10 @@ class ClientGone(OmnigraphError):
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """What a body may be."""
+    """The limits of a body."""
 
     bytes_max: int
-    name: str  # of the limit, for whoever exceeds it
+    name: str  # of the limit, for the error
     ratio_max: int
     stall_seconds: float
 
@@ -64,14 +64,14 @@ async def chunks(receive: Receive, stall_seconds: float) -> AsyncIterator[bytes]
         except TimeoutError:
             raise ClientGone(f"no data received for {stall_seconds:g} s") from None
         if message["type"] != "http.request":
-            raise ClientGone("the request ended before its body was whole")
+            raise ClientGone("the request ended before its body was complete")
         more = message.get("more_body", False)
         if message.get("body"):
             yield message["body"]
 
 
 class _Begun(Awaitable[T]):
-    """What is left of a coroutine that has to wait for something."""
+    """The rest of a coroutine that has to wait for something."""
 
     def __init__(self, waits_for: Any, rest: Generator[Any, Any, T]) -> None:
         self._waits_for = waits_for
@@ -92,7 +92,7 @@ class _Begun(Awaitable[T]):
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """The result of some work, or TimeoutError. Most work need not wait at all, and then there is no timer."""
+    """The result of some work, or TimeoutError. Most work does not wait at all, and then needs no timer."""
     rest = work.__await__()
     try:
         waits_for = next(rest)
@@ -124,7 +124,7 @@ def too_large(limits: BodyLimits, size: int) -> LimitExceeded:
 
 
 class Unpacker:
-    """Bytes as they were before they were compressed. It never makes more than a step at a time."""
+    """Decompresses bytes, never more than a step at a time."""
 
     def __init__(self, encoding: str, limits: BodyLimits) -> None:
         self._limits = limits
@@ -135,7 +135,7 @@ class Unpacker:
         self._begun = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes stand for, piece by piece."""
+        """The decompressed bytes, piece by piece."""
         while data:
             if self._begun and self._frame.eof:  # several streams may follow each other
                 self._frame = self._new_frame()
@@ -149,12 +149,12 @@ class Unpacker:
                 yield piece
 
     def finish(self) -> None:
-        """Refuse a body that ends in the middle of a stream."""
+        """Refuse a truncated stream."""
         if self._begun and not self._frame.eof:
             raise RequestInvalid("the compressed body ends too early")
 
     def room(self, size: int) -> int:
-        """How much may come of so many bytes."""
+        """How many bytes `size` compressed bytes may unpack to."""
         limits = self._limits
         return min(limits.bytes_max, max(UNPACK_FREE_BYTES, size * limits.ratio_max))
 
@@ -170,7 +170,7 @@ class Unpacker:
 
 
 class _PlainBody:
-    """Bytes that were never compressed."""
+    """Uncompressed bytes."""
 
     eof = True
 
@@ -189,7 +189,7 @@ class _Gzip:
         return self._stream.eof
 
     def step(self, data: bytes) -> tuple[bytes, bytes]:
-        """Some bytes, and what is left to unpack."""
+        """Some bytes, and the rest to unpack."""
         try:
             piece = self._stream.decompress(data, UNPACK_STEP_BYTES)
         except zlib.error:
@@ -252,7 +252,7 @@ async def read_all(receive: Receive, headers: Mapping[str, str], limits: BodyLim
 def decode(
     raw: bytes, shape: type[T], headers: Mapping[str, str], streamed: Sequence[str] = ()
 ) -> T:
-    """A JSON body as the struct a route takes; an empty one has no fields. `streamed` is what it takes besides."""
+    """A JSON body as the struct a route takes; an empty one has no fields. `streamed`: other accepted media types."""
     media = media_of(headers)
     if raw and media != "application/json":
         taken = " or ".join(["application/json", *streamed])
@@ -272,7 +272,7 @@ def decode(
 
 @dataclass(slots=True)
 class Spool:
-    """A body on disk (or in memory while it is small), with the digest that makes a repetition recognisable."""
+    """A body on disk (or in memory while it is small), with the digest that identifies a repeated request."""
 
     file: IO[bytes]
     unpacker: Unpacker
@@ -281,7 +281,7 @@ class Spool:
 
     @property
     def room(self) -> int:
-        """How much the tables in the body may take, once they are unpacked."""
+        """How large the tables in the body may be once decompressed."""
         return self.unpacker.room(self.size)
 
     @property
@@ -305,7 +305,7 @@ class Spool:
 
 
 def new_spool(headers: Mapping[str, str], limits: BodyLimits) -> Spool:
-    """An empty spool for a body that is announced by these headers."""
+    """An empty spool for the body these headers announce."""
     announced(headers, limits)
     unpacker = Unpacker(headers.get("content-encoding", ""), limits)
     return Spool(tempfile.SpooledTemporaryFile(max_size=SPOOL_MEMORY_BYTES), unpacker)

@@ -28,7 +28,7 @@ from omnigraph.server.stored_queries import stored_queries
 
 OPENED_AT_ONCE = 4
 KEEP_ALIVE_SECONDS = 30
-BUSY_SECONDS = 0.1  # between two looks whether it still is
+BUSY_SECONDS = 0.1  # between two checks
 
 log = logging.getLogger("omnigraph.server")
 
@@ -45,7 +45,7 @@ def build(
     holder: str | None = None,
     counts: Counts | None = None,
 ) -> Server:
-    """The application for some settings; whatever is unsafe or unclear refuses to start.
+    """The application for some settings; unsafe or ambiguous settings refuse to start.
 
     `host` is the name it will listen on. With a secret, only its `holder` is served. Workers share `counts`.
     """
@@ -74,7 +74,7 @@ def _policy(path: str, *, for_server: bool) -> Policy:
     policy = read_policy(path)
     if policy.rules.for_server not in (None, for_server):
         scope = "a server" if for_server else "a graph"
-        raise ServerInvalid(f"{path} holds rules that do not concern {scope}")
+        raise ServerInvalid(f"{path} holds rules that do not apply to {scope}")
     return policy
 
 
@@ -88,9 +88,9 @@ def _check_identity(settings: Settings, identity: Identity, *, any_policy: bool)
         )
     if not settings.unauthenticated:
         raise ServerInvalid(
-            "there are no tokens, so anyone could do anything",
+            "without tokens, anyone could do anything",
             help="Name a file with --tokens-file, set OMNIGRAPH_SERVER_BEARER_TOKEN, "
-            "or say --unauthenticated if that is what you want.",
+            "or pass --unauthenticated if that is intended.",
         )
 
 
@@ -134,7 +134,7 @@ def _open(
 
 
 class Current:
-    """The server in force; another one may take its place, and then it ends what it has begun."""
+    """The server in force; when another one replaces it, it finishes what it has begun."""
 
     def __init__(self, server: Server, again: Callable[[Server], Server] | None) -> None:
         self.server = server
@@ -147,7 +147,7 @@ class Current:
         await self.server(scope, receive, send)
 
     def renew(self) -> None:
-        """Read the settings again, and serve by them from now on; what cannot be used leaves what was."""
+        """Reload the settings and serve by them from now on; invalid ones leave the old settings in force."""
         self._asked = True
         if self._again is not None and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.get_running_loop().create_task(self._renew_all(self._again))
@@ -174,7 +174,7 @@ class Current:
 
 
 async def _end(server: Server) -> None:
-    """Close a server once it has done what it had begun."""
+    """Close a server once it has finished what it had begun."""
     while server.is_busy:
         await asyncio.sleep(BUSY_SECONDS)
     await asyncio.to_thread(server.close)
@@ -186,16 +186,16 @@ def serve(
     announce: Callable[[str], None],
     again: Callable[[Server], Server] | None = None,
 ) -> None:
-    """Listen until stopped; then finish what was begun. `announce` gets the address.
+    """Listen until stopped, then finish what was begun. `announce` gets the address.
 
-    On SIGHUP, `again` makes the server that takes the place of the one it is given.
+    On SIGHUP, `again` makes the server that replaces the one it is given.
     """
     import uvicorn
 
     current = Current(server, again)
 
     class Announcing(uvicorn.Server):
-        """Says where it listens once it does."""
+        """Announces its address once it listens."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
@@ -218,7 +218,7 @@ def serve(
 
 
 def options(server: Server, listen: Listen = LOCALLY) -> dict[str, Any]:
-    """How uvicorn speaks HTTP for us."""
+    """The options of uvicorn."""
     from omnigraph.server.protocol import Connection
 
     return {

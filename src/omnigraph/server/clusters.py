@@ -1,4 +1,4 @@
-"""Serving a cluster: its newest revision as settings, and a look now and then whether there is a newer one."""
+"""Serving a cluster: its newest revision as settings, and polling for newer ones."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from omnigraph.cluster.serving import served
 from omnigraph.errors import OmnigraphError
 from omnigraph.server.settings import GraphSettings, Settings
 
-LOOK_SECONDS = 2.0  # between two looks at the ledger, which are one request each
+LOOK_SECONDS = 2.0  # between two polls of the ledger, which are one request each
 
 log = logging.getLogger("omnigraph.server")
 
 
 @cache
 def _folder() -> Path:
-    """Where the texts of the ledger lie while this process runs."""
+    """The folder of the ledger's texts while this process runs."""
     made = tempfile.mkdtemp(prefix="omnigraph-cluster-")
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return Path(made)
 
 
 def cluster_settings(place: str) -> Settings:
-    """The settings that serve what is in force in a cluster."""
+    """The settings that serve the revision in force of a cluster."""
     found = served(place, _folder())
     graphs = {
         id: GraphSettings(graph.uri, list(graph.queries), graph.policy, graph.embedding)
@@ -42,7 +42,7 @@ def cluster_settings(place: str) -> Settings:
 
 
 def watch(place: str) -> None:
-    """Have this process read its settings again, as on SIGHUP, whenever something was applied to a cluster."""
+    """Have this process reload its settings, as on SIGHUP, whenever something was applied to a cluster."""
     ledger = Ledger(root_of(place))
     thread = threading.Thread(target=_watch, args=(ledger,), name="cluster", daemon=True)
     thread.start()

@@ -1,9 +1,9 @@
-"""What is held at the moment, by actor: requests, bytes, streams, jobs. Workers of one server count together.
+"""What is currently held, by actor: requests, bytes, streams, jobs. Workers of one server count together.
 
-They share memory, which is a table. A row belongs to an actor for as long as they hold something, and has a cell for
-each worker and kind of thing; a worker writes its own cells alone, so that those of one that died can be emptied. The
-first row is everybody. Which row is whose is found as in a cache of several ways: a key has a few places, and takes
-over one whose owner holds nothing.
+They share a table in memory. A row belongs to an actor while they hold something, and has a cell for each worker and
+kind of thing; a worker writes only its own cells, so that those of a dead worker can be cleared. The first row is the
+total. Rows are found as in a set-associative cache: a key has a few slots, and takes over one whose owner holds
+nothing.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Counted(IntEnum):
     JOBS = auto()
     LOADS_RUNNING = auto()
     JOBS_RUNNING = auto()
-    CONNECTIONS = auto()  # of a worker, for whoever hands them out
-    TAKEN = auto()  # how many were handed to it so far
+    CONNECTIONS = auto()  # of a worker, for the process that hands them out
+    TAKEN = auto()  # how many it was handed so far
 
 
 KINDS = len(Counted)
 
 
 class Counts:
-    """The table. Without a file it is of this process alone; with one, of all that have it open."""
+    """The table. Without a file it is private to this process; with one, shared by all that have it open."""
 
     def __init__(self, file: int | None = None, worker: int = 0, workers: int = 1) -> None:
         self._row_words = KEY_WORDS + workers * KINDS
@@ -68,7 +68,7 @@ class Counts:
             return self._sum(EVERYBODY, kind)
 
     def __enter__(self) -> None:
-        """Nobody else counts meanwhile. The system takes the lock back from a process that dies."""
+        """Lock the counts. The system releases the lock of a process that dies."""
         self._lock.acquire()
         if self._file is not None:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
@@ -79,17 +79,17 @@ class Counts:
         self._lock.release()
 
     def held(self, kind: Counted, actor: str) -> tuple[int, int]:
-        """How much an actor and how much everybody holds; to be asked under the lock."""
+        """How much an actor holds, and the total; call it under the lock."""
         return self._sum(self._row(actor), kind), self._sum(EVERYBODY, kind)
 
     def add(self, kind: Counted, actor: str, n: int) -> None:
-        """Count something of an actor in this worker; under the lock."""
+        """Count something of an actor in this worker; call it under the lock."""
         cells, words, at = self._cells, self._row_words, self._own + kind
         cells[self._row(actor) * words + at] += n
         cells[at] += n
 
     def forget(self, worker: int) -> None:
-        """Empty the cells of a worker that is no more."""
+        """Clear the cells of a worker that has ended."""
         first = KEY_WORDS + worker * KINDS
         with self:
             for row in range(ROWS):
@@ -98,7 +98,7 @@ class Counts:
                     if self._cells[cell]:
                         self._cells[cell] = 0
 
-    # --- what a worker says of itself ------------------------------------------------------------------------------
+    # --- figures of a worker ---------------------------------------------------------------------------------------
 
     def say(self, kind: Counted, n: int) -> None:
         """Set a figure of this worker."""
@@ -114,7 +114,7 @@ class Counts:
         return sum(self._cells[first : first + self._workers * KINDS : KINDS])
 
     def _row(self, actor: str) -> int:
-        """The row of an actor; a new one takes the place of somebody who holds nothing."""
+        """The row of an actor; a new one replaces an actor who holds nothing."""
         row, high, low = self._known.get(actor, NOWHERE)
         at = row * self._row_words
         if row and self._cells[at] == high and self._cells[at + 1] == low:
@@ -143,7 +143,7 @@ class Counts:
 
 
 def shared_file(workers: int) -> int:
-    """A file for the counts of so many workers, which is gone when nobody has it open any more."""
+    """A file for the counts of this many workers, which vanishes once no process has it open."""
     size = ROWS * (KEY_WORDS + workers * KINDS) * WORD_BYTES
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("omnigraph-counts")

@@ -1,6 +1,6 @@
-"""Failures to statuses and bodies: the one place that knows both.
+"""Maps failures to HTTP statuses and bodies, in one place.
 
-A status follows from the kind of an error; a few codes that published clients tell apart have their own. The body
+The kind of an error determines its status; a few codes that published clients distinguish have their own. The body
 keeps the fields those clients read (`error`, `code` and one structured field) and adds ours.
 """
 
@@ -34,7 +34,7 @@ STATUSES_OF_CODES = {
     "range_unsatisfiable": 416,
     "too_many_requests": 429,
     "store_denied": 500,  # the server's credentials, not the caller's
-    "query_not_found": 400,  # a name inside the text that was sent
+    "query_not_found": 400,  # a name inside the submitted text
     "type_not_found": 400,
     "object_not_found": 500,
     "graph_not_found": 500,  # its folder is gone
@@ -55,11 +55,11 @@ WORDS = {
     500: "internal",
 }
 SUMMARY_CONFLICTS_MAX = 3
-MESSAGE_CHARACTERS_MAX = 8192  # a message may quote what was sent
+MESSAGE_CHARACTERS_MAX = 8192  # a message may quote the request
 
 
 class Headed(OmnigraphError):
-    """A failure that says something in the headers of its answer."""
+    """A failure that sets headers of its response."""
 
     def __init__(
         self, message: str, headers: Mapping[str, str], details: Mapping[str, Any] | None = None
@@ -83,16 +83,16 @@ class RouteNotFound(OmnigraphError):
 
 
 class RequestInvalid(OmnigraphError):
-    """The request cannot be understood."""
+    """The request is malformed."""
 
     code, kind = "request_invalid", Kind.INVALID
     default_help = "`/docs` shows the fields of every route."
 
 
 class LengthAmbiguous(Headed):
-    """The request says in two ways where its body ends.
+    """The request specifies the length of its body in two ways.
 
-    A proxy and the server might each believe another one, and take the end of a body for the next request.
+    A proxy and the server might each believe a different one, and take the end of a body for the next request.
     """
 
     code, kind = "length_ambiguous", Kind.INVALID
@@ -100,14 +100,14 @@ class LengthAmbiguous(Headed):
 
 
 class MediaUnsupported(OmnigraphError):
-    """The body is of a kind this route does not take."""
+    """The route does not accept this media type."""
 
     code, kind = "media_unsupported", Kind.INVALID
     default_help = "The message names what is accepted."
 
 
 class ContractUnknown(Headed):
-    """The client was written for a version of the HTTP interface that is not served."""
+    """The client requires a version of the HTTP interface that is not served."""
 
     code, kind = "http_api_unsupported", Kind.INVALID
     default_help = (
@@ -116,14 +116,14 @@ class ContractUnknown(Headed):
 
 
 class NotAcceptable(OmnigraphError):
-    """The answer cannot be given in the form that was asked for."""
+    """The response is not available in the requested format."""
 
     code, kind = "not_acceptable", Kind.INVALID
-    default_help = "The message names what can be had."
+    default_help = "The message names what is available."
 
 
 class TooManyRequests(OmnigraphError):
-    """An actor asks for too much at once."""
+    """An actor exceeds its share of concurrent work."""
 
     code, kind = "too_many_requests", Kind.LIMIT
     default_help = "Wait for earlier requests to end; the header Retry-After says how long at most."
@@ -131,7 +131,7 @@ class TooManyRequests(OmnigraphError):
 
 
 class ServerBusy(OmnigraphError):
-    """The server has as much to do as it may; nothing happened."""
+    """The server is at capacity; nothing was changed."""
 
     code, kind = "server_busy", Kind.UNAVAILABLE
     default_help = "Try again in a moment."
@@ -139,12 +139,12 @@ class ServerBusy(OmnigraphError):
 
 
 def exceeded(name: str, limit: float, observed: float) -> dict[str, object]:
-    """The details of a limit that was exceeded: its name, its value, and what was seen."""
+    """The details of an exceeded limit: its name, its value, and the observed value."""
     return {"limit": name, "limit_value": limit, "observed": observed}
 
 
 def within(name: str, most: int, given: int, least: int = 0) -> int:
-    """How many a client asks for, if it may."""
+    """The requested number, if it is within bounds."""
     if least <= given <= most:
         return given
     what = f"{least} to {most}" if least else f"at most {most}"
@@ -157,7 +157,7 @@ def status_of(error: OmnigraphError) -> int:
 
 
 def headers_of(error: OmnigraphError) -> dict[str, str]:
-    """What a failure says in the headers of its answer."""
+    """The response headers of a failure."""
     if isinstance(error, Headed):
         return error.headers
     if isinstance(error, TooManyRequests | ServerBusy):
@@ -166,7 +166,7 @@ def headers_of(error: OmnigraphError) -> dict[str, str]:
 
 
 def body_of(error: OmnigraphError) -> dict[str, Any]:
-    """The JSON of a failure. What might tell of paths and stores is left to the log."""
+    """The JSON of a failure. What might reveal paths and stores only goes to the log."""
     status = status_of(error)
     discreet = is_discreet(error)
     known = CODES.get(str(error.code))
@@ -208,7 +208,7 @@ def _message(error: OmnigraphError) -> str:
 
 
 def _structured(error: OmnigraphError) -> Mapping[str, Any]:
-    """The one field published clients read for this failure."""
+    """The structured field published clients read for this failure."""
     details = error.details
     match str(error.code):
         case "precondition_failed":
@@ -254,7 +254,7 @@ def _limit(details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge_summary(conflicts: list[dict[str, Any]]) -> str:
-    """A few conflicts in a sentence."""
+    """A few conflicts in one sentence."""
     shown = "; ".join(str(c["message"]) for c in conflicts[:SUMMARY_CONFLICTS_MAX])
     more = len(conflicts) - SUMMARY_CONFLICTS_MAX
     return f"merge conflicts: {shown}" + (f"; and {more} more" if more > 0 else "")

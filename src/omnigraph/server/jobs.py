@@ -1,7 +1,7 @@
-"""Work that outlives its request: it runs in threads of its own, tells how far it is, and can be called off.
+"""Work that outlives its request: it runs in separate threads, reports progress, and can be cancelled.
 
-What is known of a job is kept in the graph's store (see `core/jobs`), so that a job can be asked about after a restart
-and at another server. The work itself is not kept: a job whose process dies is lost, and says so.
+The record of a job is kept in the graph's store (see `core/jobs`), so that it can be read after a restart and from
+another server. The work itself is not kept: a job whose process dies is lost, and its record says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from omnigraph.server.threads import Turns
 
 SAVED_SECONDS = 1.0  # progress is saved at most this often
 SEEN_SECONDS = 10.0  # and at least this often
-ASKED_SECONDS = 0.5  # between two looks whether another process was asked to call a job off
+ASKED_SECONDS = 0.5  # between two checks whether another process was asked to cancel a job
 log = logging.getLogger("omnigraph.server.jobs")
 
 
@@ -38,7 +38,7 @@ class JobNotFound(OmnigraphError):
 
 
 class JobExpired(OmnigraphError):
-    """What the job made is not kept any longer."""
+    """The result of the job has expired."""
 
     code, kind = "job_expired", Kind.NOT_FOUND
     default_help = "Start another export."
@@ -49,15 +49,15 @@ class RunningJob:
 
     def __init__(self, repo: Repository, record: JobRecord, held: Holding) -> None:
         self.repo = repo
-        self.held = held  # of what its actor may have
+        self.held = held  # of the limits of its actor
         self.record = record
         self.cancelled = threading.Event()
-        self.was_asked = False  # by way of the store
+        self.was_asked = False  # through the store
         self._lock = threading.Lock()
         self._saved = 0.0
 
     def progress(self, phase: str, done: int, total: int) -> None:
-        """Say how far the work is; raises once it is cancelled."""
+        """Report progress; raises once the job is cancelled."""
         self.check()
         late = phase != self.record.phase or time.monotonic() - self._saved > SAVED_SECONDS
         self.update(late, phase=phase, done=done, total=total)
@@ -75,12 +75,12 @@ class RunningJob:
                 stored.save_job(self.repo, self.record)
 
     def still_here(self) -> None:
-        """Say that the work goes on, where nothing was said for a while."""
+        """Record that the work goes on, if nothing was recorded for a while."""
         if not self.record.is_finished and time.monotonic() - self._saved > SEEN_SECONDS:
             self.update()
 
     def look_if_cancelled(self) -> None:
-        """Another process may have been told that nobody wants the job any more."""
+        """Another process may have been asked to cancel the job."""
         if not self.cancelled.is_set() and stored.is_asked_to_cancel(self.repo, self.record.job):
             self.was_asked = True
             self.cancelled.set()
@@ -121,12 +121,12 @@ class Jobs:
         return job.record
 
     def find(self, repo: Repository, id: str) -> JobRecord | None:
-        """What is known of a job, wherever it runs or ran."""
+        """The record of a job, wherever it runs or ran."""
         mine = self._mine.get(id)
         return mine.record if mine is not None else stored.load_job(repo, id)
 
     def cancel(self, repo: Repository, id: str) -> JobRecord | None:
-        """Call a job off. What runs stops at its next step; what is over stays as it is."""
+        """Cancel a job. A running one stops at its next step; a finished one stays as it is."""
         mine = self._mine.get(id)
         if mine is not None:
             mine.cancelled.set()
@@ -137,7 +137,7 @@ class Jobs:
         return found
 
     def close(self) -> None:
-        """Call everything off, and wait until nothing runs any more."""
+        """Cancel everything, and wait until nothing runs any more."""
         self._closed.set()
         for job in list(self._mine.values()):
             job.cancelled.set()
@@ -174,7 +174,7 @@ class Jobs:
         with self._lock:
             self._mine.pop(job.record.job, None)
 
-    # --- saying that the work goes on ------------------------------------------------------------------------------
+    # --- heartbeats ------------------------------------------------------------------------------------------------
 
     def _speak(self) -> None:
         if self._speaker is None:
@@ -192,5 +192,5 @@ class Jobs:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON will show it."""
+    """A value as JSON shows it."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=str))

@@ -1,4 +1,4 @@
-"""How much at once: requests and bytes of one actor, requests of everybody, shares of uploads, exports and jobs.
+"""Concurrency limits: requests and bytes of one actor, requests in total, shares of uploads, exports and jobs.
 
 The limits are those of a server, whatever the number of its workers: see `counts`.
 """
@@ -18,11 +18,11 @@ SLOTS = {
     "exports_max": Counted.EXPORTS,
     "jobs_max": Counted.JOBS,
 }
-GATE_SECONDS = 0.05  # between two looks whether others have finished
+GATE_SECONDS = 0.05  # between two checks whether others have finished
 
 
 class Admission:
-    """Decides who may begin something, and knows what is held."""
+    """Decides who may start work, and counts what is held."""
 
     def __init__(self, bounds: Bounds, counts: Counts) -> None:
         self.bounds = bounds
@@ -35,7 +35,7 @@ class Admission:
         return self.counts.everybody(Counted.REQUESTS)
 
     def request(self, actor: str | None) -> Holding:
-        """Admit one request of an actor until what this returns is released."""
+        """Admit one request of an actor until the result is released."""
         if self.closing:
             raise ServerBusy("the server is shutting down")
         held = Holding(self, actor)
@@ -49,13 +49,13 @@ class Admission:
             raise ServerBusy("the server is busy", details=details)
         if mine > limit:
             raise TooManyRequests(
-                f"{mine} at once are more than actor_in_flight_max={limit}",
+                f"{mine} concurrent requests exceed actor_in_flight_max={limit}",
                 details=exceeded("actor_in_flight_max", limit, mine),
             )
 
 
 class Holding:
-    """What one request, or one job, holds of what its actor may have at once."""
+    """What one request, or one job, holds of the limits of its actor."""
 
     def __init__(self, admission: Admission, actor: str | None) -> None:
         self._bounds = admission.bounds
@@ -65,7 +65,7 @@ class Holding:
         self._come = 0
 
     def take(self, kind: Counted, n: int, check: Callable[[str, int, int], None]) -> None:
-        """Take so much more, unless the check refuses what the actor and everybody would have then."""
+        """Take `n` more, unless the check refuses the resulting counts of the actor and in total."""
         who = self._actor or ANONYMOUS
         with self._counts:
             mine, everybody = self._counts.held(kind, who)
@@ -74,7 +74,7 @@ class Holding:
         self._held[kind] = self._held.get(kind, 0) + n
 
     def slot(self, name: str) -> None:
-        """Take one of few: an upload, an export, a job. No actor has more than half of them."""
+        """Take a slot for an upload, an export or a job. No actor has more than half of them."""
         limit = getattr(self._bounds, name)
 
         def check(_: str, mine: int, everybody: int) -> None:
@@ -83,13 +83,13 @@ class Holding:
         self.take(SLOTS[name], 1, check)
 
     def bytes(self, size: int) -> None:
-        """Hold so many bytes in all."""
+        """Hold this many bytes in total."""
         more = size - self._held.get(Counted.BYTES, 0)
         if more > 0:
             self.take(Counted.BYTES, more, self._check_bytes)
 
     def come(self, size: int) -> None:
-        """Count bytes that came in: a body need not announce its size, and may be larger than it did."""
+        """Count received bytes: a body need not announce its size, and may be larger than announced."""
         self._come += size
         self.bytes(self._come)
 
@@ -97,12 +97,12 @@ class Holding:
         limit = self._bounds.actor_bytes_max
         if mine > limit:
             raise TooManyRequests(
-                f"{mine} bytes of requests in flight are more than actor_bytes_max={limit}",
+                f"{mine} bytes of requests in flight exceed actor_bytes_max={limit}",
                 details=exceeded("actor_bytes_max", limit, mine),
             )
 
     def release(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         who, held = self._actor or ANONYMOUS, self._held
         if held:
             with self._counts:
@@ -112,14 +112,14 @@ class Holding:
 
 
 def check_share(name: str, limit: int, mine: int, everybody: int, actor: str | None) -> None:
-    """Refuse whoever would have more than half of a limit, and everybody when it would be exceeded.
+    """Refuse an actor who would have more than half of a limit, and everyone when it would be exceeded.
 
-    So no actor is refused because of what another one does. Without tokens all callers are one.
+    So no actor is refused because of what another one does. Without tokens all callers are one actor.
     """
     share = limit if actor is None else (limit + 1) // 2
     if mine > share:
         raise TooManyRequests(
-            f"{mine} at once are more than one actor may have of {name}={limit}",
+            f"{mine} at a time exceed the share of one actor in {name}={limit}",
             details=exceeded(name, share, mine),
         )
     if everybody > limit:
@@ -127,7 +127,7 @@ def check_share(name: str, limit: int, mine: int, everybody: int, actor: str | N
 
 
 class Gate:
-    """Lets so many pass at once, in all workers."""
+    """Lets a limited number pass at a time, in all workers."""
 
     def __init__(self, counts: Counts, kind: Counted, most: int) -> None:
         self._counts = counts
@@ -153,5 +153,5 @@ class Gate:
             self._counts.add(self._kind, ANONYMOUS, -1)
 
     def open(self) -> None:
-        """Let everybody pass, because all of it is being called off."""
+        """Let everyone pass, because everything is being cancelled."""
         self._opened.set()

@@ -1,4 +1,4 @@
-"""Where a server listens, and what the process that listens and its workers say to each other."""
+"""Where a server listens, and the messages between the listening process and its workers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 from omnigraph.server.settings import ServerInvalid, Settings
 
 LENGTH = struct.Struct("!I")  # before the orders
-READY, FAILED = b"R", b"F"  # what a worker says
-CONNECTION, FINISH = b"C", b"D"  # what it is told
+READY, FAILED = b"R", b"F"  # from a worker
+CONNECTION, FINISH = b"C", b"D"  # to a worker
 METRICS_FOLDER = (
-    "PROMETHEUS_MULTIPROC_DIR"  # where workers put theirs, by the name prometheus_client has for it
+    "PROMETHEUS_MULTIPROC_DIR"  # where workers put theirs; the name is that of prometheus_client
 )
 
 
@@ -31,7 +31,7 @@ class Listen:
 def bound(listen: Listen) -> socket.socket:
     """A socket at this address."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    # With the protocol named, asyncio sends small answers at once instead of waiting for acknowledgements.
+    # With the protocol named, asyncio sends small responses immediately instead of waiting for acknowledgements.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -43,11 +43,11 @@ def bound(listen: Listen) -> socket.socket:
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """What a worker is to do."""
+    """The orders of a worker."""
 
     settings: Settings
     host: str
-    number: int  # of this worker, among those that may be there at once
+    number: int  # of this worker, among those that may exist at a time
     workers_max: int
     log_level: int
     tls_cert: str | None = None
@@ -55,7 +55,7 @@ class Orders(msgspec.Struct, frozen=True):
 
 
 class WorkerFailed(msgspec.Struct, frozen=True):
-    """Why a worker does not begin."""
+    """Why a worker does not start."""
 
     message: str
     help: str | None = None

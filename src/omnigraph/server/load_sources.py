@@ -1,4 +1,4 @@
-"""What a load reads: a received body, the records or the tables in it, or an address that is allowed."""
+"""What a load reads: a received body, the records or the tables in it, or an allowed address."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from omnigraph.write.input.unpacking import read_ipc, spread_size
 
 @dataclass(frozen=True, slots=True)
 class Received(os.PathLike[str]):
-    """The path of a received body. A repetition of the request is recognised by what was in it."""
+    """The path of a received body. A repeated request is recognised by its content."""
 
     path: str
     digest: str
@@ -41,7 +41,7 @@ class Received(os.PathLike[str]):
 
 
 class Watched:
-    """A body that is read by a job."""
+    """A body read by a job."""
 
     def __init__(self, spool: Spool, job: RunningJob) -> None:
         self._spool = spool
@@ -82,7 +82,7 @@ SCHEMES = ("s3", "file")
 
 
 class ReferenceRefused(OmnigraphError):
-    """A load may not be read from this address."""
+    """Loads from this address are not allowed."""
 
     code, kind = "reference_refused", Kind.INVALID
     default_help = (
@@ -93,7 +93,7 @@ class ReferenceRefused(OmnigraphError):
 def allowed_reference(uri: str, root: str, allowed: Iterable[str]) -> str:
     """The address, if it is below the graph itself (at `root`) or below what the operator allows.
 
-    That is decided on its text, before anything is opened. Only files and S3 are read: neither can send us elsewhere.
+    This is decided on its text, before anything is opened. Only files and S3 are read: neither can redirect.
     """
     scheme = uri.partition("://")[0] if "://" in uri else ""
     if scheme not in SCHEMES:
@@ -102,14 +102,14 @@ def allowed_reference(uri: str, root: str, allowed: Iterable[str]) -> str:
     if any(part in ("", ".", "..") for part in path.removeprefix("/").split("/")):
         raise _refused(uri, "it is not a plain path")
     if any(mark in path for mark in "%\\?#@") or glob.has_magic(path) or not path.isprintable():
-        raise _refused(uri, "it has characters that stand for something else")
+        raise _refused(uri, "it has characters with a special meaning")
     folders = [_folder(prefix) for prefix in (f"{_absolute(root)}/{UPLOADS}", *allowed)]
     if not any(uri.startswith(folder) for folder in folders):
         raise _refused(uri, "it is not below an allowed address")
     if scheme == "file" and not _stays_below(uri, folders):
-        raise _refused(uri, "it leads elsewhere")
+        raise _refused(uri, "it links elsewhere")
     if scheme == "file" and os.path.isdir(uri.removeprefix("file://")):
-        raise _refused(uri, "it is a folder, whose files may lead elsewhere")
+        raise _refused(uri, "it is a folder, whose files may link elsewhere")
     return uri
 
 
@@ -126,7 +126,7 @@ def _folder(prefix: str) -> str:
 
 
 def _stays_below(uri: str, folders: Iterable[str]) -> bool:
-    """Whether a file is where its path says, links followed."""
+    """Whether a file stays below the folders once links are resolved."""
     real = os.path.realpath(uri.removeprefix("file://"))
     roots = (f for f in folders if f.startswith("file://"))
     return any(real.startswith(os.path.realpath(f.removeprefix("file://")) + "/") for f in roots)
@@ -138,11 +138,11 @@ BLOCK_BYTES = 256 << 10
 RECORD = re.compile(rb"\s*+(\S[^\n]*)")
 MARK = re.compile(
     rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)|[{}\[\]]', re.DOTALL
-)  # texts, and brackets outside
+)  # strings, and brackets outside them
 
 
 class _RawRecord(msgspec.Struct, rename={"source": "from", "target": "to"}):
-    """What is kept of a record; its values are passed on as they are written."""
+    """The parts of a record; its values are passed on unparsed."""
 
     type: Raw | UnsetType = UNSET
     edge: Raw | UnsetType = UNSET
@@ -158,9 +158,9 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BodyLines:
-    """The records of a compatible JSON body (objects with white space between them) as a stream, one on each line.
+    """The records of a compatible JSON body (objects separated by white space) as a stream, one per line.
 
-    What their envelopes say besides is ignored, and nothing is held twice. `digest` makes a repetition recognisable.
+    Other fields of their envelopes are ignored, and nothing is held twice. `digest` identifies a repeated request.
     """
 
     def __init__(self, text: str) -> None:
@@ -170,7 +170,7 @@ class BodyLines:
         self.digest = hashlib.sha256(self._text).hexdigest()
 
     def read(self, _: int = -1) -> bytes:
-        """The next records; none are left when it is empty."""
+        """The next records; empty at the end."""
         found = bytearray()
         while len(found) < BLOCK_BYTES and (line := RECORD.match(self._text, self._at)):
             self._line += self._text.count(b"\n", self._at, line.start(1))
@@ -219,7 +219,7 @@ CHUNK_BYTES = 1 << 20
 
 
 class BodyTables(dict[str, pa.Table | IO[bytes]]):
-    """Tables and lines by the names of their types, and the digest of the body they came in."""
+    """Tables and lines by the names of their types, and the digest of their body."""
 
     digest: str = ""
 
@@ -237,7 +237,7 @@ class _Part:
     header_bytes: int = 0
 
     def take(self, size: int) -> None:
-        """Count bytes of headers: they are read one by one, so there may not be many."""
+        """Count bytes of headers: they are read one at a time, so there may not be many."""
         self.header_bytes += size
         if self.header_bytes > HEADER_BYTES_MAX:
             raise RequestInvalid(f"a part has at most {HEADER_BYTES_MAX} bytes of headers")
@@ -246,8 +246,8 @@ class _Part:
 def tables_in(spool: Spool, content_type: str) -> BodyTables:
     """The tables of a multipart body: a part for each type, named by its Content-Disposition.
 
-    A part is an Arrow IPC stream or, with the media type of NDJSON, a row on each line. Two parts of one name follow
-    each other.
+    A part is an Arrow IPC stream or, with the media type of NDJSON, one row per line. Parts of the same name are
+    concatenated.
     """
     _, options = parse_options_header(content_type)
     boundary = options.get(b"boundary")
@@ -274,7 +274,7 @@ def tables_in(spool: Spool, content_type: str) -> BodyTables:
 
 
 def _digest(parts: list[_Part]) -> str:
-    """What the parts say. What separates them is another text each time, so the body as a whole will not do."""
+    """The digest of the parts: their boundary differs each time, so that of the whole body would not do."""
     whole = hashlib.sha256()
     for part in parts:
         own = hashlib.sha256(repr(sorted(part.headers.items())).encode())

@@ -8,7 +8,7 @@ import time
 
 
 class LogLines(logging.Formatter):
-    """A line with its time; the second is written once for all lines of it, since there is one for every request."""
+    """A line with its time; the second is formatted once for all its lines, since every request has one."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -31,4 +31,4 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     root = logging.getLogger("omnigraph")
     root.addHandler(handler)
     root.setLevel(level)
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what concerns requests is ours to say
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # we log requests ourselves

@@ -1,8 +1,8 @@
-"""Bearer tokens of OpenID Connect issuers: signed, for this server, in time, by a key the issuer publishes now.
+"""Bearer tokens of OpenID Connect issuers: signed, for this server, not expired, by a key the issuer publishes now.
 
 Algorithms are pinned in the settings to those with a public key, and a key is only used with the one algorithm it is
-for, so a token cannot choose how it is checked: neither `none`, nor a public key taken as a shared secret. Keys come
-from a file, or from an address on the operator's list; a key that is unknown is looked for again, though not often.
+for, so a token cannot choose how it is verified: neither `none`, nor a public key taken as a shared secret. Keys come
+from a file, or from an address on the operator's list; an unknown key is looked up again, but not often.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ NAME_CHARACTERS_MAX = 200  # of an actor or a person
 KEYS_BYTES_MAX = 1 << 20
 KEYS_MAX = 100
 RSA_BITS_MIN = 2048
-LOOK_SECONDS = 1.0  # between two looks at a file
+LOOK_SECONDS = 1.0  # between two checks of a file
 FETCH_SECONDS_MAX = 5.0
-FRESH_SECONDS = 600.0  # how long fetched keys are used without asking again
-AGAIN_SECONDS = 30.0  # between two requests for keys, whatever tokens say
+FRESH_SECONDS = 600.0  # how long fetched keys are used without fetching again
+AGAIN_SECONDS = 30.0  # between two requests for keys, whatever tokens need
 STALE_SECONDS_MAX = 86_400.0  # how long they are used while the issuer cannot be reached
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -45,12 +45,12 @@ log = logging.getLogger("omnigraph.server.identity")
 
 
 class TokenRefused(Exception):
-    """Why a token is not believed; for the log."""
+    """Why a token is rejected; for the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Who a token says is asking, and on whose behalf."""
+    """The actor a token names, and on whose behalf they act."""
 
     actor: str
     person: str | None = None
@@ -73,7 +73,7 @@ class Keys:
             self._keys, self._stamp = self._from_file(), self._file_stamp()
 
     def find(self, kid: str | None) -> PyJWK:
-        """The key of an id; a token without one is checked with the only key there is."""
+        """The key with an id; a token without one is verified with the only key, if there is just one."""
         if not self._is_address:
             self._look_again()
         elif time.monotonic() - self._fetched > STALE_SECONDS_MAX:
@@ -86,14 +86,14 @@ class Keys:
         return keys[kid]
 
     def wants(self, kid: str | None) -> bool:
-        """Whether the issuer should be asked first."""
+        """Whether to fetch the issuer's keys first."""
         now = time.monotonic()
         if not self._is_address or now - self._looked < AGAIN_SECONDS:
             return False
         return now - self._fetched > FRESH_SECONDS or (kid not in self._keys and kid is not None)
 
     def refresh(self) -> None:
-        """Ask the issuer for its keys; one that cannot be reached leaves what was."""
+        """Fetch the issuer's keys; if it cannot be reached, the old ones stay."""
         with self._lock:
             if time.monotonic() - self._looked < AGAIN_SECONDS:
                 return
@@ -132,7 +132,7 @@ class Keys:
             raise ServerInvalid(f"the keys in {self._source} cannot be read: {error}") from error
 
     def _parsed(self, raw: bytes) -> Mapping[str | None, PyJWK]:
-        """The keys that can be used here; those for other purposes are left out, shared secrets too."""
+        """The usable keys; those for other purposes are left out, as are shared secrets."""
         import jwt
 
         try:
@@ -149,7 +149,7 @@ class Keys:
                 continue
             if key.algorithm_name in self._algorithms and _is_usable(key, each):
                 if key.key_id in found:
-                    raise ServerInvalid(f"{self._source} has two keys of one id")
+                    raise ServerInvalid(f"{self._source} has two keys with the same id")
                 found[key.key_id] = key
         if not found:
             raise ServerInvalid(f"{self._source} has no key for {', '.join(self._algorithms)}")
@@ -163,7 +163,7 @@ def _is_usable(key: PyJWK, described: Mapping[str, Any]) -> bool:
 
 
 def _fetched(address: str) -> bytes:
-    """What an address holds, within bounds; where it sends us elsewhere, we do not go."""
+    """The content of an address, within limits; redirects are not followed."""
     with urllib3.PoolManager(retries=False) as pool:
         answer = pool.request(
             "GET",
@@ -181,7 +181,7 @@ def _fetched(address: str) -> bytes:
 
 
 class Issuer:
-    """One issuer whose tokens are believed."""
+    """A trusted issuer of tokens."""
 
     def __init__(self, settings: OidcSettings, allowed: Sequence[str]) -> None:
         try:
@@ -197,22 +197,22 @@ class Issuer:
         self._keys = Keys(settings.keys, settings.algorithms)
 
     def prepare(self, kid: str | None) -> bool:
-        """Whether the keys should be renewed, in a thread, before a token is looked at."""
+        """Whether the keys should be renewed, in a thread, before a token is checked."""
         return self._keys.wants(kid)
 
     def renew(self) -> None:
         self._keys.refresh()
 
     def claimed(self, token: str, header: Mapping[str, Any]) -> Claimed:
-        """Who asks, if the token is what it says."""
+        """The caller, if the token is valid."""
         import jwt
 
         settings, kid = self._settings, header.get("kid")
         if kid is not None and not isinstance(kid, str):
-            raise TokenRefused("the id of the key is not a text")
+            raise TokenRefused("the id of the key is not a string")
         key = self._keys.find(kid)
         if header.get("alg") != key.algorithm_name or "crit" in header:
-            raise TokenRefused("the token asks for another algorithm than its key is for")
+            raise TokenRefused("the token names another algorithm than that of its key")
         try:
             claims = jwt.decode(
                 token,
@@ -227,7 +227,7 @@ class Issuer:
             raise TokenRefused(type(error).__name__) from None
         actor = _claim(claims, settings.actor_claim)
         if actor is None:
-            raise TokenRefused(f"the claim {settings.actor_claim} is not there")
+            raise TokenRefused(f"the claim {settings.actor_claim} is missing")
         person = settings.person_claim and _claim(claims, settings.person_claim)
         return Claimed(settings.prefix + actor, person or None)
 
@@ -235,10 +235,10 @@ class Issuer:
 def _check(settings: OidcSettings, allowed: Sequence[str]) -> None:
     wrong = set(settings.algorithms) - ALGORITHMS
     if wrong or not settings.algorithms:
-        named = ", ".join(sorted(wrong)) or "none at all"
-        raise ServerInvalid(f"oidc algorithms have a public key; {named} cannot be used")
+        named = ", ".join(sorted(wrong)) or "an empty list"
+        raise ServerInvalid(f"oidc algorithms must have a public key; {named} cannot be used")
     if not 0 <= settings.skew_seconds <= SKEW_SECONDS_MAX:
-        raise ServerInvalid(f"oidc skew_seconds is 0 to {SKEW_SECONDS_MAX}")
+        raise ServerInvalid(f"oidc skew_seconds must be 0 to {SKEW_SECONDS_MAX}")
     if not settings.issuer or not settings.audience:
         raise ServerInvalid("oidc needs an issuer and an audience")
     if "://" in settings.keys:
@@ -248,11 +248,11 @@ def _check(settings: OidcSettings, allowed: Sequence[str]) -> None:
 def _check_address(address: str, allowed: Sequence[str]) -> None:
     parts = urlsplit(address)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOCAL):
-        raise ServerInvalid("the keys of an issuer come over https")
+        raise ServerInvalid("the keys of an issuer must come over https")
     if "@" in parts.netloc or not any(_is_below(address, place) for place in allowed):
         raise ServerInvalid(
             "the address of an issuer's keys is not on the list",
-            help="Name it, or what it starts with, under `oidc_keys_from`.",
+            help="Add it, or a prefix of it, to `oidc_keys_from`.",
         )
 
 
@@ -266,7 +266,7 @@ def _is_below(address: str, place: str) -> bool:
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> str | None:
-    """A claim by its name, or by names with dots between them, such as `act.sub`."""
+    """A claim by its name, or by a dotted path such as `act.sub`."""
     found: Any = claims.get(path)
     if found is None and "." in path:
         found = claims
@@ -278,23 +278,23 @@ def _claim(claims: Mapping[str, Any], path: str) -> str | None:
 
 
 class Issuers:
-    """All issuers whose tokens are believed."""
+    """All trusted issuers."""
 
     def __init__(self, settings: Sequence[OidcSettings], allowed: Sequence[str]) -> None:
         self._issuers = {each.issuer: Issuer(each, allowed) for each in settings}
         if len(self._issuers) != len(settings):
-            raise ServerInvalid("an oidc issuer is named twice")
+            raise ServerInvalid("duplicate oidc issuer")
         if len({each.prefix for each in settings}) != len(settings):
             raise ServerInvalid(
                 "two oidc issuers could name the same actor",
-                help="Give each a `prefix` of its own.",
+                help="Give each its own `prefix`.",
             )
 
     def __bool__(self) -> bool:
         return bool(self._issuers)
 
     def renewal(self, token: str) -> Issuer | None:
-        """The issuer to ask for its keys before this token is looked at, if any."""
+        """The issuer whose keys should be renewed before this token is checked, if any."""
         try:
             issuer, header = self._read(token)
         except TokenRefused:
@@ -303,12 +303,12 @@ class Issuers:
         return issuer if issuer.prepare(kid if isinstance(kid, str) else None) else None
 
     def claimed(self, token: str) -> Claimed:
-        """Who a token says is asking; it is believed, or refused."""
+        """The claims of a verified token; raises if it is rejected."""
         issuer, header = self._read(token)
         return issuer.claimed(token, header)
 
     def _read(self, token: str) -> tuple[Issuer, Mapping[str, Any]]:
-        """Whose token it says it is, and how it is signed; nothing of that is believed yet."""
+        """The issuer a token names, and its header; neither is verified yet."""
         import jwt
 
         if len(token) > TOKEN_CHARACTERS_MAX or token.count(".") != 2:

@@ -1,4 +1,4 @@
-"""The description of the routes, made from their table: a document for programs and a page for people."""
+"""The description of the routes, generated from their table: a document for programs and a page for people."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _responses(route: Route, named: dict[Any, Any]) -> dict[str, Any]:
 
 
 def page(routes: Sequence[Route]) -> bytes:
-    """All routes on one page that needs nothing from elsewhere."""
+    """All routes on one self-contained page."""
     rows = "\n".join(_row(route) for route in routes)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>omnigraph: HTTP routes</title>
@@ -134,7 +134,7 @@ code {{ font-size: .95em; }} .old {{ opacity: .55; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #111; color: #ddd; }} a {{ color: #8bf; }} }}
 </style></head><body>
 <h1>omnigraph {html.escape(omnigraph.__version__)}</h1>
-<p>Every route, as the server knows it. Programs read <a href="/openapi.json">/openapi.json</a>.</p>
+<p>All routes of this server. Programs read <a href="/openapi.json">/openapi.json</a>.</p>
 <table><thead><tr><th>Route</th><th>What it does</th><th>Fields</th><th>Permission</th></tr></thead>
 <tbody>
 {rows}

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a connection, by httptools: bounded heads, no trailers, and a sign that the client has gone."""
+"""HTTP/1.1 on a connection, by httptools: bounded heads, no trailers, and detection of disconnected clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD_BYTES_MAX = 64 << 10
 
 
 class Gone:
-    """Whether a client has gone away; may be asked by any thread."""
+    """Whether a client has disconnected; any thread may read it."""
 
     __slots__ = ("is_set",)
 
@@ -27,12 +27,12 @@ class Gone:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. What a parser would gather without end is bounded: heads, chunk extensions and trailers."""
+    """One connection. What a parser would collect without bound is bounded: heads, chunk extensions and trailers."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._in_head = False
-        self._moved = False  # something of a request was understood, besides headers
+        self._moved = False  # some part of a request was parsed, besides headers
         self._gathered = 0  # bytes since then
         self._data = b""
 
@@ -50,7 +50,7 @@ class Connection(HttpToolsProtocol):
         self.scope[GONE] = Gone()  # type: ignore[literal-required]
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # a trailer is no header: whoever stands in front has not looked at it
+        if self._in_head:  # a trailer is not a header: a proxy in front has not checked it
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -65,10 +65,10 @@ class Connection(HttpToolsProtocol):
         self._moved = True
         super().on_message_complete()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's words
-        """Refuse what is not a request, in the form of any other refusal."""
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  uvicorn's signature
+        """Refuse what is not a request, in the format of all errors."""
         head = self._data.lower()
-        error: OmnigraphError = RequestInvalid("the bytes are not a request in HTTP")
+        error: OmnigraphError = RequestInvalid("not an HTTP request")
         if b"\ncontent-length:" in head and b"\ntransfer-encoding:" in head:
             error = LengthAmbiguous(
                 "a request has Content-Length or Transfer-Encoding, not both", {}

@@ -1,4 +1,4 @@
-"""What a handler is given and gives back, and how the headers and the query string of a request are read."""
+"""What a handler receives and returns, and how the headers and the query string of a request are read."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from omnigraph.wire.contracts import HTTP_API, NEWEST, OLDEST
 S = TypeVar("S", bound=msgspec.Struct)
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
-LINES = f"{NDJSON}; charset=utf-8"  # as it is answered
-STREAMED = (NDJSON, "multipart/mixed")  # what loads take besides JSON
+LINES = f"{NDJSON}; charset=utf-8"  # of responses
+STREAMED = (NDJSON, "multipart/mixed")  # what loads accept besides JSON
 ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
 BYTES = "application/octet-stream"
 IF_COMMIT = "omnigraph-if-graph-commit"
-OBSERVED = "omnigraph.observed"  # where a scope keeps what is recorded of a request
-GONE = "omnigraph.gone"  # where a scope keeps whether the client has gone
+OBSERVED = "omnigraph.observed"  # where a scope keeps the record of a request
+GONE = "omnigraph.gone"  # where a scope keeps whether the client has disconnected
 KEY_CHARACTERS_MAX = 255
 ONCE = frozenset(
     (b"authorization", b"content-length", b"content-type", b"content-encoding", b"host",
@@ -56,43 +56,43 @@ class Served:
 
 @dataclass
 class HttpCall:
-    """One request, understood: who asks, of which graph, and what."""
+    """One parsed request: the actor, the graph, and the parameters."""
 
     actor: str | None
     bounds: Bounds
     headers: Mapping[str, str]
     path: Mapping[str, str]
-    guard: Guard | None  # decides what the actor may do; none where all is open
+    guard: Guard | None  # decides what the actor may do; None if everything is open
     graph_id: str = ""
     served: Served | None = None
     query: Any = None  # the struct of the query string
     body: Any = None  # the struct of the JSON body
-    raw: bytes = b""  # the body as it came, of a route that speaks a protocol of its own
-    person: str | None = None  # on whose behalf the actor asks, as their token says
+    raw: bytes = b""  # the body as received, of a route with its own protocol
+    person: str | None = None  # on whose behalf the actor acts, according to their token
     spool: Spool | None = None
     state: Any = None  # the server itself, for routes about it
-    job: RunningJob | None = None  # what the work tells how far it is
-    goes_on: bool = False  # as a job, after the request was answered
+    job: RunningJob | None = None  # receives the progress of the work
+    goes_on: bool = False  # as a job, after the response
 
     @property
     def wants_ids(self) -> bool:
-        """Whether the client was written when a bare node variable returned the id."""
+        """Whether the client dates from when a bare node variable returned the id."""
         return self.headers.get(HTTP_API) == OLDEST
 
     @property
     def wants_ids_beside(self) -> bool:
-        """Whether the client was written when records got their id beside their type."""
+        """Whether the client dates from when records got their id beside their type."""
         return self.headers.get(HTTP_API) == NEWEST
 
     @property
     def unguarded(self) -> Graph:
-        """The graph itself: to find out what a request needs, and to tell what it was allowed to know."""
+        """The graph itself: to find out what a request needs, and to return what it was allowed to read."""
         assert self.served is not None  # noqa: S101  routes below /graphs/{id} have one
         return self.served.graph
 
     @cached_property
     def graph(self) -> Graph:
-        """The graph as the actor may use it: every verb asks."""
+        """The graph as the actor may use it: every verb is authorised."""
         return self.unguarded if self.guard is None else GuardedGraph(self.unguarded, self.guard)
 
     def require(self, need: Need) -> None:
@@ -107,7 +107,7 @@ class HttpCall:
         types: Iterable[str] = (),
         action: Action = Action.READ,
     ) -> Snapshot:
-        """The state a request is about, once it is clear that the caller may see it."""
+        """The state a request is about, once the caller is authorised to see it."""
         return self.graph._state(branch or "main", at, types, action)
 
     def written_on(self, branch: str | None, at: str | None) -> str:
@@ -117,12 +117,12 @@ class HttpCall:
 
     @property
     def is_async(self) -> bool:
-        """Whether the client would rather be answered at once, and ask later."""
+        """Whether the client wants an immediate response, and to poll for the result."""
         wishes = self.headers.get("prefer", "").lower().replace(";", ",").split(",")
         return "respond-async" in (wish.strip() for wish in wishes)
 
     def close(self) -> None:
-        """Give back what the request brought."""
+        """Release what the request brought."""
         if self.spool is not None:
             self.spool.close()
 
@@ -136,9 +136,9 @@ class HttpCall:
         return most if wanted is None or not 0 < wanted < most else wanted
 
     def idempotency_key(self) -> str | None:
-        """The key of the request; everybody has their own.
+        """The key of the request, unique per actor.
 
-        The first colon ends the actor: one that is part of their name is written otherwise.
+        The first colon ends the actor: one that is part of their name is escaped.
         """
         key = self.headers.get("idempotency-key")
         if key is not None and not 0 < len(key) <= KEY_CHARACTERS_MAX:
@@ -157,9 +157,9 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     raw: bytes | None = None
     blocks: Iterator[bytes] | None = None
-    app: ASGIApp | None = None  # answers by itself, as files do
+    app: ASGIApp | None = None  # sends the response itself, as files do
     commit: str | None = None  # for the access log
-    release: Callable[[], None] | None = None  # gives back what it held, once it was sent or left
+    release: Callable[[], None] | None = None  # releases what it held, once sent or abandoned
 
 
 def committed(content: Any, commit: Commit | None) -> Answer:
@@ -171,7 +171,7 @@ def committed(content: Any, commit: Commit | None) -> Answer:
 
 
 def read_headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by name. One that decides something may be there only once: two readers might choose differently."""
+    """Headers by name. Decisive ones must be unique: two readers might choose differently."""
     found: dict[str, str] = {}
     for name, value in given:
         lower = name.lower()
@@ -190,7 +190,7 @@ def read_headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def read_query(raw: bytes, shape: type[S]) -> S:
-    """The query string as a struct: lists may repeat, everything else may not."""
+    """The query string as a struct: only lists may repeat."""
     text = raw.decode("latin-1")
     lists = _lists(shape)
     given: dict[str, Any] = {}

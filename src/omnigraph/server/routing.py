@@ -1,4 +1,4 @@
-"""What a route is, and how a path finds its route."""
+"""Routes, and how a path is matched to one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMES = ("name", "commit_id")
 class RouteWork(Enum):
     """What a route makes the server do, and so where it runs and what limits it."""
 
-    NONE = "none"  # answered at once, without a thread or a store
+    NONE = "none"  # answered immediately, without a thread or a store
     READ = "read"
     WRITE = "write"
     LOAD = "load"
@@ -42,26 +42,26 @@ class RouteWork(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One line of the table of routes. Paths of a graph's routes start below /graphs/{graph_id}."""
+    """One row of the table of routes. Paths of a graph's routes start with /graphs/{graph_id}."""
 
     method: str
     path: str
     handler: Handler
-    action: Action | None  # what a policy is asked first; none: nothing
+    action: Action | None  # the permission that is checked first; None: nothing
     needs: Callable[[HttpCall], Iterable[Need]]
     work: RouteWork = RouteWork.READ
     body: type[Any] | None = None
     query: type[Any] | None = None
     answer: type[Any] | None = None  # for the description
     flat: bool = False  # about the server, not a graph
-    public: bool = False  # no token is asked for
+    public: bool = False  # no token is required
     conditional: bool = False  # takes the header Omnigraph-If-Graph-Commit
     successor: str | None = None  # of a deprecated route
-    streams: bool = False  # the body is taken as it is, whatever its media type says
-    status: int = 200  # of a good answer, for the description
+    streams: bool = False  # the body is taken as it is, whatever its media type
+    status: int = 200  # of a successful response, for the description
     page: bool = False  # for people with a browser; not part of the description for programs
     protocol: bool = (
-        False  # speaks a protocol of its own: its body is taken as bytes, and it answers by itself
+        False  # has its own protocol: takes its body as bytes, and sends the response itself
     )
     verb: Description | None = None  # of the graph, which it offers
 
@@ -75,25 +75,24 @@ class Route:
 
 
 class MatchedRoute(starlette.routing.Route):
-    """A route as Starlette finds it, and what answers it."""
+    """A route in the form of Starlette, and its application."""
 
     def __init__(self, route: Route, answer: ASGIApp) -> None:
-        path = route.full_path.replace("*}", ":path}")  # all that is left
+        path = route.full_path.replace("*}", ":path}")  # the rest of the path
         super().__init__(path, answer, methods=[route.method])
         self.app = answer
         self.route = route
 
     def named(self, parts: Mapping[str, str]) -> dict[str, str]:
-        """The named parts of a path as they are meant."""
+        """The named parts of a path, decoded."""
         params = {name: unquote(value) for name, value in parts.items()}
         return params | {n: canonical(params[n]) for n in NAMES if n in params}
 
 
 class Routes:
-    """Finds the route of a path that was made by `routed_path`; `answer` makes what answers a route.
+    """Finds the route of a path made by `routed_path`; `answer` makes the application of a route.
 
-    Starlette tries routes one after the other, so each method has its own, and paths that were asked for lately are
-    remembered.
+    Starlette tries routes one after the other, so each method has its own list, and recent paths are cached.
     """
 
     def __init__(self, routes: Sequence[Route], answer: Callable[[Route], ASGIApp]) -> None:
@@ -133,7 +132,7 @@ class Routes:
 
 
 def routed_path(raw: bytes) -> str:
-    """A path with every segment percent-encoded in the one way, so that a name may hold a slash."""
+    """A path with every segment percent-encoded canonically, so that a name may contain a slash."""
     path = raw.partition(b"?")[0]
     if len(path) <= SEGMENT_BYTES_MAX and PLAIN.fullmatch(path):
         return path.decode()

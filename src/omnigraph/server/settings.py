@@ -1,4 +1,4 @@
-"""What a server serves, and within which bounds: from flags, or from a file such as
+"""What a server serves, and its limits: from flags, or from a file such as
 
 graphs:
   people: {uri: s3://bucket/people, queries: [queries], policy: people.policy.yaml}
@@ -29,43 +29,43 @@ MIB = 1 << 20
 
 
 class ServerInvalid(OmnigraphError):
-    """The server cannot start like this."""
+    """The server cannot start with these settings."""
 
     code, kind = "server_invalid", Kind.INVALID
-    default_help = "`omnigraph serve --help` shows the flags; the guide on the server shows a file."
+    default_help = "`omnigraph serve --help` shows the flags; the server guide shows a file."
 
 
 class GraphIdInvalid(OmnigraphError):
-    """This cannot be the id of a served graph."""
+    """This id is not valid for a served graph."""
 
     code, kind = "graph_id_invalid", Kind.INVALID
     default_help = "An id has 1 to 64 letters, digits or hyphens."
 
 
 class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything has a limit; these are the server's."""
+    """The limits of a server."""
 
     threads_max: int = 16  # of a process, for reads and writes
-    in_flight_max: int = 512  # requests of everybody, in all workers; so are all that follow
+    in_flight_max: int = 512  # requests in total, in all workers; so are all that follow
     actor_in_flight_max: int = 64
     actor_bytes_max: int = 4 << 30  # of request bodies in flight
-    loads_max: int = 4  # at once; they run beside the workers
+    loads_max: int = 4  # at a time; they run beside the workers
     uploads_max: int = 32  # loads whose bodies are being received; half of them by one actor
     exports_max: int = 4  # streams; half of them by one actor
     jobs_max: int = 16  # waiting or running; half of them by one actor
     jobs_running_max: int = 2
     export_ttl_seconds: int = 86_400  # how long the parts of an export are kept
     export_ttl_seconds_max: int = 7 * 86_400
-    signed_seconds_max: int = 3600  # how long a signed address of a part is good
+    signed_seconds_max: int = 3600  # how long a signed address of a part is valid
     body_bytes_max: int = MIB
     json_load_bytes_max: int = 64 * MIB
     load_bytes_max: int = 4 << 30  # of one load, unpacked
-    unpack_ratio_max: int = 200  # unpacked bytes per packed byte, beyond the first 16 MiB
+    unpack_ratio_max: int = 200  # unpacked bytes per packed byte, after the first 16 MiB
     query_seconds_max: float = 60.0
     write_seconds_max: float = 120.0
     load_seconds_max: float = 3600.0
     query_rows_max: int = 1_000_000
-    slow_query_seconds: float = 1.0  # from which on a query is logged, with its plan
+    slow_query_seconds: float = 1.0  # queries that take longer are logged, with their plan
     diff_rows_max: int = 10_000
     commits_max: int = 10_000
     stall_seconds_max: float = 30.0  # without a byte from or to a client
@@ -82,47 +82,47 @@ class GraphSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An OpenID Connect issuer whose tokens are believed."""
+    """A trusted OpenID Connect issuer."""
 
-    issuer: str  # as tokens spell it in `iss`
-    audience: str  # what they say in `aud`
+    issuer: str  # the `iss` of its tokens
+    audience: str  # their `aud`
     keys: str  # a file with its public keys (a JSON Web Key Set), or their address
-    algorithms: tuple[str, ...] = ("RS256", "ES256")  # those with a public key alone
-    actor_claim: str = "sub"  # who asks; dots lead inside, as in `act.sub`
-    person_claim: str | None = None  # on whose behalf
-    prefix: str = ""  # before the names of its actors, where there are several issuers
-    skew_seconds: float = 60  # that clocks may differ
+    algorithms: tuple[str, ...] = ("RS256", "ES256")  # only those with a public key
+    actor_claim: str = "sub"  # the actor; dots lead into nested claims, as in `act.sub`
+    person_claim: str | None = None  # on whose behalf the actor acts
+    prefix: str = ""  # before the names of its actors, if there are several issuers
+    skew_seconds: float = 60  # by which clocks may differ
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A server."""
 
-    graphs: dict[str, GraphSettings]  # by the id they have in addresses
-    policy: str | None = None  # for what concerns the server as a whole
+    graphs: dict[str, GraphSettings]  # by their id in addresses
+    policy: str | None = None  # for the server as a whole
     tokens_file: str | None = None  # JSON of actors and their tokens
-    oidc: list[OidcSettings] = []  # issuers whose tokens are believed, besides those of the file
+    oidc: list[OidcSettings] = []  # issuers whose tokens are accepted, besides those of the file
     oidc_keys_from: list[str] = []  # addresses below which their keys may be fetched
     unauthenticated: bool = False  # serve without tokens
     hosts: list[str] = []  # names it is reached by without tokens, besides localhost and addresses
-    read_only: bool = False  # answer reads alone
-    require_all_graphs: bool = False  # do not start while one cannot be opened
+    read_only: bool = False  # accept only reads
+    require_all_graphs: bool = False  # do not start if one cannot be opened
     group_commit: bool = True  # writers of one branch share commits
     maintain: bool = (
         True  # compact, index, expire and clean in the background, one process at a time
     )
     load_from: list[str] = []  # addresses loads by reference may be read from
-    cluster: str | None = None  # the root of the cluster whose revision this is
+    cluster: str | None = None  # the root of the served cluster
     limits: Bounds = Bounds()  # see the table
 
 
 def graph_id(text: str) -> str:
-    """A checked id of a served graph.
+    """A validated id of a served graph.
 
     >>> graph_id("people-2")
     'people-2'
     """
     if GRAPH_ID.fullmatch(text) is None or text in RESERVED:
-        raise GraphIdInvalid(f"{text!r} cannot be the id of a graph")
+        raise GraphIdInvalid(f"{text!r} is not a valid graph id")
     return text
 
 
@@ -143,7 +143,7 @@ def read_settings(path: str | Path) -> Settings:
 
 
 def _placed(settings: Settings, folder: Path) -> Settings:
-    """The same settings, with paths that start from where the file is."""
+    """The same settings, with paths relative to the folder of the file."""
 
     def at(name: str | None) -> str | None:
         return None if name is None else name if "://" in name else str(folder / name)
@@ -164,7 +164,7 @@ def _placed(settings: Settings, folder: Path) -> Settings:
 
 
 def from_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
-    """The settings, completed by the variables a container is given."""
+    """The settings, completed from the environment variables of a container."""
     changed: dict[str, Any] = {}
     if _truthy(environment.get("OMNIGRAPH_UNAUTHENTICATED")):
         changed["unauthenticated"] = True

@@ -1,4 +1,4 @@
-"""The log of slow queries: how they were run and with what kind of parameters, and never a value."""
+"""The log of slow queries: their plans and the types of their parameters, never a value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES_SHOWN_MAX = 50
 def watched(
     call: HttpCall, text: str, name: str | None, params: Any, branch: str, at: str | None
 ) -> Iterator[None]:
-    """Write down what takes longer than `slow_query_seconds`, whether it succeeds or not."""
+    """Log what takes longer than `slow_query_seconds`, whether it succeeds or not."""
     begun = time.perf_counter()
     try:
         yield
@@ -45,13 +45,13 @@ def watched(
 def _plan(
     call: HttpCall, text: str, name: str | None, params: Any, branch: str, at: str | None
 ) -> str:
-    """The plan by which it was run, with the types of the values its text holds in their place."""
+    """The executed plan, with literals replaced by their types."""
     graph = call.unguarded
     try:
         schema = graph._pinned(branch, at).commit.schema
         given = params if isinstance(params, Mapping) else next(iter(params or ()), None)
         query = graph._compiled(schema, text, name, Want.READ, given)
-    except OmnigraphError as error:  # a branch that is gone, a text that never compiled
+    except OmnigraphError as error:  # a deleted branch, a text that does not compile
         return f"({error.code})"
     return plan_text(transform(query, _redacted))
 
@@ -61,7 +61,7 @@ def _redacted(node: Any) -> Any:
 
 
 def kinds(params: Any) -> str:
-    """What was given for each parameter, without what it is.
+    """The type of each parameter, without its value.
 
     >>> kinds({"name": "Ada", "ages": [36, 41], "on": True, "since": None})
     '{name: text of 3, ages: list of 2, on: boolean, since: null}'

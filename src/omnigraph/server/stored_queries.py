@@ -14,12 +14,12 @@ CYPHER = ".cypher"
 
 
 def stored_queries(places: Sequence[str], catalog: Catalog) -> dict[str, StoredQuery]:
-    """The queries of files and folders, each checked against the schema that is in force."""
+    """The queries of files and folders, each checked against the schema in force."""
     found: dict[str, StoredQuery] = {}
     for file in (file for place in places for file in _files(Path(place))):
         for query in _queries(file, catalog):
             if query.name in found:
-                raise ServerInvalid(f"the query {query.name!r} is stored twice, again in {file}")
+                raise ServerInvalid(f"duplicate stored query {query.name!r} in {file}")
             found[query.name] = query
     return dict(sorted(found.items()))
 

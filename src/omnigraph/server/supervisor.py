@@ -1,8 +1,8 @@
-"""A server of several processes: this one listens, and hands every connection to the worker that has the fewest.
+"""A server of several processes: this one listens, and hands every connection to the worker with the fewest.
 
-A worker that dies is replaced, and only its own connections are lost. SIGHUP reads the settings again and replaces the
-workers one by one; each new one must be ready before an old one finishes what it has. SIGTERM ends all of them. Workers
-that find this process gone end by themselves.
+A worker that dies is replaced, and only its own connections are lost. SIGHUP reloads the settings and replaces the
+workers one by one; each new one must be ready before an old one finishes its connections. SIGTERM ends all of them.
+Workers end when this process is gone.
 
 Nothing heavy is imported here: a worker is a new process, since the table store does not survive a fork.
 """
@@ -45,9 +45,9 @@ WORKERS_MAX = 64
 BACKLOG = 2048
 ACCEPTED_AT_ONCE = 64
 TICK_SECONDS = 0.5
-STEADY_SECONDS = 5.0  # a worker that lived so long may be replaced at once
+STEADY_SECONDS = 5.0  # a worker that lived this long may be replaced immediately
 RESTART_SECONDS_MAX = 10.0
-KILL_AFTER_SECONDS = 10.0  # beyond what a worker may take to finish
+KILL_AFTER_SECONDS = 10.0  # beyond the time a worker has to finish
 
 log = logging.getLogger("omnigraph.server.supervisor")
 
@@ -68,7 +68,7 @@ class Process:
 
 
 class Supervisor:
-    """The process that listens. `read` gives the settings, whenever they are asked for."""
+    """The process that listens. `read` returns the current settings."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Supervisor:
         announce: Callable[[str], None],
     ) -> None:
         if not 1 <= workers <= WORKERS_MAX:
-            raise ServerInvalid(f"--workers is from 1 to {WORKERS_MAX}, not {workers}")
+            raise ServerInvalid(f"--workers must be 1 to {WORKERS_MAX}, not {workers}")
         self._read = read
         self._settings = read()
         self._wanted = workers
@@ -133,7 +133,7 @@ class Supervisor:
     # --- workers ---------------------------------------------------------------------------------------------------
 
     def _keep_number(self) -> None:
-        """Start what is missing, and while workers are replaced one more."""
+        """Start missing workers, and one more during replacement."""
         if self._ending is not None or time.monotonic() < self._restart_at:
             return
         current = [w for w in self._workers if w.generation == self._generation]
@@ -151,7 +151,7 @@ class Supervisor:
 
     @property
     def _has_place(self) -> bool:
-        """Whether there is one beside those that still finish."""
+        """Whether there is a free place beside the workers that are finishing."""
         return len(self._workers) < self._places
 
     def _replaced(self) -> None:
@@ -176,7 +176,7 @@ class Supervisor:
                 pass_fds=(theirs.fileno(), self._file),
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, METRICS_FOLDER: self._metrics},
-                start_new_session=True,  # the keyboard speaks to this process alone
+                start_new_session=True,  # signals of the terminal go to this process alone
             )
         worker = Process(number, process, ours, self._generation)
         orders = msgspec.json.encode(
@@ -190,7 +190,7 @@ class Supervisor:
                 self._listen.tls_key,
             )
         )
-        with suppress(OSError):  # one that is dead already is found to be so
+        with suppress(OSError):  # a dead one is noticed elsewhere
             ours.sendall(LENGTH.pack(len(orders)) + orders)
         ours.setblocking(False)
         self._workers.append(worker)
@@ -249,7 +249,7 @@ class Supervisor:
             self._restart_at = time.monotonic() + pause
 
     def _not_started(self, failed: WorkerFailed) -> None:
-        """At first that is the end; later those that serve go on with the settings they have."""
+        """During start-up this is fatal; later the running workers keep their settings."""
         if not self._announced:
             raise ServerInvalid(failed.message, help=failed.help)
         log.error("a worker does not start: %s", failed.message)
@@ -262,7 +262,7 @@ class Supervisor:
     # --- connections -----------------------------------------------------------------------------------------------
 
     def _accept_or_not(self) -> None:
-        """Connections wait in the system's queue while nobody can take them."""
+        """Accept only if a worker can take connections; until then they wait in the system's queue."""
         can = self._ending is None and any(self._takers()) and not self._unplaced
         if can and not self._accepts:
             self._events.register(self._socket, selectors.EVENT_READ, lambda _: self._accept())
@@ -277,7 +277,7 @@ class Supervisor:
         for _ in range(ACCEPTED_AT_ONCE):
             try:
                 connection, _ = self._socket.accept()
-            except OSError:  # none is left, or it was given up, or there are too many files
+            except OSError:  # none is left, or it was aborted, or there are too many open files
                 return
             self._unplaced.append(connection)
             self._place()
@@ -289,7 +289,7 @@ class Supervisor:
             self._unplaced.pop(0).close()
 
     def _handed(self, connection: socket.socket) -> bool:
-        """Whether a worker has it now; the one with the fewest comes first."""
+        """Whether a worker took it; the one with the fewest comes first."""
         for worker in sorted(self._takers(), key=self._load):
             try:
                 socket.send_fds(worker.control, [CONNECTION], [connection.fileno()])
@@ -300,7 +300,7 @@ class Supervisor:
         return False
 
     def _load(self, worker: Process) -> int:
-        """The connections it has, and those on the way to it."""
+        """The number of its connections, and of those on the way to it."""
         here = self._counts.said(Counted.CONNECTIONS, worker.number)
         return here + worker.sent - self._counts.said(Counted.TAKEN, worker.number)
 
@@ -319,7 +319,7 @@ class Supervisor:
             return
         self._renew_again = self._replacing
         if self._replacing:
-            log.info("SIGHUP: once the workers that are being replaced are")
+            log.info("SIGHUP: deferred until the current replacement is done")
             return
         try:
             settings = self._read()
@@ -332,7 +332,7 @@ class Supervisor:
         self._replacing = True
 
     def _end(self) -> None:
-        if self._ending is not None:  # asked twice
+        if self._ending is not None:  # second request
             self._kill_all()
             return
         self._ending = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a server counts and writes down: Prometheus metrics, the access log, spans. Never a token, never a body."""
+"""Prometheus metrics, the access log and spans of a server. Never a token, never a body."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def _span(headers: Iterable[tuple[bytes, bytes]], record: Mapping[str, Any]) -> 
 def spanned(
     headers: Iterable[tuple[bytes, bytes]], record: Mapping[str, Any]
 ) -> AbstractContextManager[None]:
-    """A span around a request, described by its record at the end; nothing where nobody collects spans."""
+    """A span around a request, described by its record at the end; nothing if spans are not collected."""
     return _span(headers, record) if _is_traced() else NOTHING
 
 
 def _is_traced() -> bool:
-    """Whether somebody has configured OpenTelemetry: until then its API stands for nothing."""
+    """Whether OpenTelemetry is configured: until then its API does nothing."""
     unset = trace.ProxyTracer, trace.ProxyTracerProvider
     return (type(tracer), type(trace.get_tracer_provider())) != unset
 
 
 def _caller(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
-    """The span of whoever asks, where the headers name it."""
+    """The span of the caller, if the headers name it."""
     found = {
         name.decode("latin-1").lower(): value.decode("latin-1")
         for name, value in headers
@@ -63,7 +63,7 @@ def _caller(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
 
 
 def _describe(span: trace.Span, record: Mapping[str, Any]) -> None:
-    """Say what a request was."""
+    """Set the attributes of a request."""
     if not span.is_recording():
         return
     span.update_name(str(record["route"]))
@@ -73,10 +73,10 @@ def _describe(span: trace.Span, record: Mapping[str, Any]) -> None:
 
 
 class StorageCosts:
-    """What operations cost in requests to the store, as `storage.metrics` counts it."""
+    """Requests to the store by operation, as counted by `storage.metrics`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._told: dict[tuple[str, str], int] = {}
+        self._reported: dict[tuple[str, str], int] = {}
         self._counters = {
             name: Counter(
                 f"omnigraph_storage_{name}",
@@ -88,22 +88,22 @@ class StorageCosts:
         }
 
     def refresh(self) -> None:
-        """Count what was added since the last time."""
+        """Add what was counted since the last time."""
         for operation, cost in metrics.totals().items():
             for name, counter in self._counters.items():
                 now = cost.kinds[name] if name == "operations" else getattr(cost, name)
-                before = self._told.get((operation, name), 0)
+                before = self._reported.get((operation, name), 0)
                 if now > before:
                     counter.labels(operation).inc(now - before)
-                    self._told[operation, name] = now
+                    self._reported[operation, name] = now
 
 
 class MaintenanceState:
-    """How far maintenance is: what it did, what is left, and whether writers have to wait for it."""
+    """The state of maintenance: its work, its backlog, and how long writers waited for it."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.upkeeps: Mapping[str, Upkeep] = {}
-        self._told: dict[tuple[str, str], float] = {}
+        self._reported: dict[tuple[str, str], float] = {}
         self._actions = Counter(
             "omnigraph_maintenance_actions",
             "What maintenance did, by kind; `failed` is tried again.",
@@ -132,7 +132,7 @@ class MaintenanceState:
         )
 
     def refresh(self) -> None:
-        """Look at how far it is now."""
+        """Update the gauges and counters."""
         for id, upkeep in self.upkeeps.items():
             caretaker = upkeep.caretaker
             for kind, count in list(caretaker.counts.items()):
@@ -143,14 +143,14 @@ class MaintenanceState:
             self._backlog.labels(id, "rows").set(caretaker.backlog.rows)
 
     def _more(self, key: tuple[str, str], now: float) -> float:
-        """What was added since the last time; settings that were renewed begin at nothing."""
-        before = self._told.get(key, 0.0)
-        self._told[key] = now
+        """The increase since the last time; reloaded settings start at zero."""
+        before = self._reported.get(key, 0.0)
+        self._reported[key] = now
         return now - before if now >= before else now
 
 
 class ReadingMemory:
-    """What queries and the cache of tables hold of the memory of the process, or of all workers."""
+    """Memory of queries and of the table cache, in the process or in all workers."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._spilt = 0
@@ -173,7 +173,7 @@ class ReadingMemory:
         )
 
     def refresh(self) -> None:
-        """Look at what is held now."""
+        """Update the gauges."""
         for name, part in (("queries", PROCESS), ("cache", SHARED)):
             self._used.labels(name).set(part.bytes_used)
             self._most.labels(name).set(part.bytes_max)
@@ -183,7 +183,7 @@ class ReadingMemory:
 
 
 class Metered:
-    """The same for OpenTelemetry, under the names its conventions have; nothing where nobody collects."""
+    """The same for OpenTelemetry, under its conventional names; nothing if it is not configured."""
 
     def __init__(self) -> None:
         self._provider = otel.get_meter_provider()
@@ -284,7 +284,7 @@ class Telemetry:
         )
 
     def _count(self, route: str, status: int, seconds: float) -> None:
-        """Looking a label up takes longer than counting."""
+        """Count a response; looking up a label takes longer than counting."""
         known = self._known.get((route, status))
         if known is None:
             known = self.requests.labels(route, str(status)), self.seconds.labels(route)
@@ -293,13 +293,13 @@ class Telemetry:
         known[1].observe(seconds)
 
     def refresh(self) -> None:
-        """Take over what is counted elsewhere."""
+        """Take over counts from elsewhere."""
         self.storage.refresh()
         self.memory.refresh()
         self.maintenance.refresh()
 
     def text(self) -> bytes:
-        """All metrics in the text format of Prometheus; those of all workers, where there are several."""
+        """All metrics in the text format of Prometheus; those of all workers, if there are several."""
         self.refresh()
         registry = self.registry
         if METRICS_FOLDER in os.environ:
@@ -308,7 +308,7 @@ class Telemetry:
         return generate_latest(registry)
 
     def begun(self, method: str) -> None:
-        """Count a request that has come."""
+        """Count an incoming request."""
         self.in_flight.inc()
         self._metered.begun(method)
 
@@ -319,7 +319,7 @@ class Telemetry:
         self._metered.failed(code, kind)
 
     def answered(self, record: dict[str, Any]) -> None:
-        """Count an answer and write its line."""
+        """Count a response and log it."""
         self.in_flight.dec()
         self._metered.ended(record)
         self._count(record["route"], record["status"], record["seconds"])

@@ -1,4 +1,4 @@
-"""Threads for everything that thinks or waits: those that requests share, and those that actors take turns with."""
+"""Thread pools for everything that computes or waits: one shared by requests, one that schedules actors in turn."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Work = Callable[[], Any]
 class Threads:
     """Threads that event loops hand work to.
 
-    A loop is woken once for everything that was finished meanwhile, and nobody waits on a lock for an answer: a pool of
-    `concurrent.futures` took three times as much of the processor for a hand-over.
+    A loop is woken once for everything finished in the meantime, and results need no lock: a pool of
+    `concurrent.futures` took three times as much CPU for a hand-over.
     """
 
     def __init__(self, most: int, name: str) -> None:
@@ -35,7 +35,7 @@ class Threads:
         self.waiting = 0  # or running
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue some work; to be called on an event loop, which is told of the end."""
+        """Queue some work; to be called on an event loop, which is notified of the end."""
         loop = asyncio.get_running_loop()
         inbox = self._inbox
         if inbox is None or inbox.loop is not loop:
@@ -75,25 +75,25 @@ class Threads:
 
 
 class _Inbox:
-    """What threads have finished for one event loop."""
+    """Finished work for one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: Threads) -> None:
         self.loop = loop
         self._threads = threads
         self._done: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
-        self._is_told = False
+        self._is_notified = False
 
     def put(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
         self._done.append((future, result, error))
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_notified:
+            self._is_notified = True
             try:
                 self.loop.call_soon_threadsafe(self._take)
-            except RuntimeError:  # the loop has ended, and with it whoever waited
+            except RuntimeError:  # the loop has ended, and with it all that waited
                 self._done.clear()
 
     def _take(self) -> None:
-        self._is_told = False  # before looking: what comes from now on says so itself
+        self._is_notified = False  # before looking: later results notify again
         while self._done:
             future, result, error = self._done.popleft()
             self._threads.waiting -= 1
@@ -106,12 +106,11 @@ class _Inbox:
 
 
 class Turns:
-    """A pool of threads. However much one actor asks for, the next thread is for somebody else: of those who wait,
-    whoever was served longest ago comes first."""
+    """A pool of threads that schedules actors fairly: of the waiting actors, the one served longest ago comes first."""
 
     def __init__(self, most: int, name: str, gate: Gate | None = None) -> None:
         self._pool = ThreadPoolExecutor(most, name)
-        self._gate = gate  # where other processes pass, too
+        self._gate = gate  # shared with other processes
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._served: dict[str, int] = {}
@@ -153,5 +152,5 @@ class Turns:
             return
         try:
             future.set_result(work())
-        except BaseException as error:  # for whoever waits
+        except BaseException as error:  # for the caller
             future.set_exception(error)

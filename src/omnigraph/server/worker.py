@@ -1,7 +1,7 @@
-"""One worker of a server: a process that is handed connections by the one that listens (see `supervisor`).
+"""One worker of a server: a process that receives connections from the one that listens (see `supervisor`).
 
-It is started with two open files, the socket it is spoken to on and the memory all workers count in. The first message
-says what to serve; from then on every message brings a connection, or asks it to finish what it has.
+It starts with two open files, its control socket and the shared memory of the counts. The first message says what to
+serve; every later one brings a connection, or the order to finish.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ log = logging.getLogger("omnigraph.server.worker")
 
 
 class Worker(uvicorn.Server):
-    """uvicorn on connections it is handed."""
+    """uvicorn on received connections."""
 
     def __init__(self, server: Server, listen: Listen, control: socket.socket) -> None:
         super().__init__(uvicorn.Config(server, **options(server, listen)))
@@ -55,7 +55,7 @@ class Worker(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         await super().startup([])
         self._control.setblocking(False)
-        asyncio.get_running_loop().add_reader(self._control, self._told)
+        asyncio.get_running_loop().add_reader(self._control, self._on_message)
         self._control.send(READY)
 
     async def on_tick(self, counter: int) -> bool:
@@ -65,7 +65,7 @@ class Worker(uvicorn.Server):
             self._server.telemetry.refresh()
         return await super().on_tick(counter)
 
-    def _told(self) -> None:
+    def _on_message(self) -> None:
         try:
             message, files, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, FILES_MAX)
         except BlockingIOError:
@@ -75,7 +75,7 @@ class Worker(uvicorn.Server):
         for file in files:
             self._taken += 1
             self._keep(self._greet(socket.socket(fileno=file)))
-        if not message:  # whoever listens has died: nothing more will come
+        if not message:  # the supervisor has died: nothing more will come
             asyncio.get_running_loop().remove_reader(self._control)
             self.should_exit = True
         elif FINISH in message:
@@ -88,7 +88,7 @@ class Worker(uvicorn.Server):
 
     async def _greet(self, connection: socket.socket) -> None:
         connection.setblocking(False)
-        with suppress(OSError, ssl.SSLError):  # a client that left, or speaks no TLS
+        with suppress(OSError, ssl.SSLError):  # the client disconnected, or does not speak TLS
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._protocol, connection, ssl=self.config.ssl
@@ -102,7 +102,7 @@ class Worker(uvicorn.Server):
         return protocol
 
     async def _finish(self) -> None:
-        """End what was begun; whoever asks again meanwhile is answered, and told to connect anew."""
+        """Finish what was begun; further requests are answered with `Connection: close`."""
         self.server_state.default_headers.append((b"connection", b"close"))
         self.config.encoded_headers.append((b"connection", b"close"))
         loop = asyncio.get_running_loop()
@@ -115,7 +115,7 @@ class Worker(uvicorn.Server):
 
 
 def main(control: socket.socket, counts_file: int) -> int:
-    """Serve until told otherwise."""
+    """Serve until ordered to finish."""
     orders = _orders(control)
     log_to_stderr(orders.log_level)
     counts = Counts(counts_file, orders.number, orders.workers_max)
@@ -150,5 +150,5 @@ def _exactly(control: socket.socket, size: int) -> bytes:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever listens decides when it ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor decides when it ends
     raise SystemExit(main(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])))

@@ -1,6 +1,6 @@
-"""What answers say. Names and order of fields are what published clients read.
+"""Responses. Names and order of fields are what published clients read.
 
-Fields of an answer that may be left out are unset; all others are there, if only as null.
+Optional fields of a response are unset; all others are present, if only as null.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def micros(time: datetime) -> int:
 
 
 def moment(micros: int) -> datetime:
-    """The time so many microseconds after 1970."""
+    """The time this many microseconds after 1970."""
     return EPOCH + timedelta(microseconds=micros)
 
 
@@ -85,7 +85,7 @@ class CommitOutput(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, commit: Commit) -> Self:
-        """The one shape of a commit: receipts and lookups must agree to the letter."""
+        """The only form of a commit: receipts and lookups must be identical."""
         parents = commit.parents
         return cls(
             graph_commit_id=commit.id,
@@ -142,7 +142,7 @@ class Named(msgspec.Struct, frozen=True):
 
 class HistoryOutput(msgspec.Struct, frozen=True):
     commits: list[CommitOutput]
-    parents: dict[str, list[str]]  # of each commit, those that are shown
+    parents: dict[str, list[str]]  # of each commit, if shown
     branches: list[Named]
     tags: list[Named]
     next: int | None
@@ -177,7 +177,7 @@ class EntityHistoryOutput(msgspec.Struct, frozen=True):
 
 
 def _seen(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A row as a history shows it: of blobs only how large they are."""
+    """A row as shown in a history: of blobs only their size."""
     if row is None:
         return None
     return {
@@ -316,7 +316,7 @@ class ChangeOutput(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, done: MutateResult, branch: str, name: str, actor: str | None) -> Self:
-        told = done.result
+        result = done.result
         return cls(
             branch=branch,
             query_name=name,
@@ -325,9 +325,9 @@ class ChangeOutput(msgspec.Struct, frozen=True):
             actor_id=actor,
             commit=maybe_commit(done.commit),
             replayed=done.replayed or UNSET,
-            columns=UNSET if told is None else told.columns,
-            column_types=UNSET if told is None else [str(kind) for kind in told.types],
-            rows=UNSET if told is None else told.json_rows(),
+            columns=UNSET if result is None else result.columns,
+            column_types=UNSET if result is None else [str(kind) for kind in result.types],
+            rows=UNSET if result is None else result.json_rows(),
             outcome=UNSET if done.outcome is None else dict(done.outcome),
         )
 
@@ -345,7 +345,7 @@ class LoadedType(msgspec.Struct, frozen=True):
 
 
 def loaded(counts: Mapping[str, int]) -> list[LoadedType]:
-    """How many rows of each type, by name."""
+    """The row count of each type, by name."""
     return [LoadedType(name, count) for name, count in sorted(counts.items())]
 
 
@@ -405,7 +405,7 @@ class CheckedOutput(msgspec.Struct, frozen=True):
 
 
 class WriteOutput(msgspec.Struct, frozen=True):
-    """`steps` says of each step what `POST /mutate` or `POST /load` counts of it."""
+    """`steps` has for each step the counts of `POST /mutate` or `POST /load`."""
 
     branch: str
     actor_id: str | None
@@ -416,7 +416,7 @@ class WriteOutput(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ServedStep:
-    """One step of a schema change, as a server says it."""
+    """One step of a schema change, as reported by a server."""
 
     content: Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""The contracts of the Rust project: what clients of its servers, and readers of its command line, were written for."""
+"""The contracts of the Rust project that its HTTP clients, and parsers of its CLI output, were written for."""
 
 CONTRACTS = ("0.10", "0.13")
 NEWEST = "0.13"  # in which a record has its id beside its type

@@ -101,7 +101,7 @@ class ChangedRow(msgspec.Struct, frozen=True):
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:
-    """Changes of one commit as they are told: nodes first, then by type and id."""
+    """Changes of one commit in the order of the feed: nodes first, then by type and id."""
     return sorted(changes, key=lambda c: (c.kind != "node", c.type, c.id))
 
 
@@ -114,7 +114,7 @@ def changed_rows(changes: Iterable[Change], catalog: Catalog) -> Iterator[Change
 def types_of(
     catalog: Catalog, kinds: Sequence[str] | None, types: Sequence[str] | None
 ) -> list[str] | None:
-    """The types two filters leave; all of them without filters."""
+    """The types that pass both filters; without filters all of them."""
     if kinds is None:
         return None if types is None else list(types)
     of_kind = [kind.name for kind in catalog.entities() if kind.kind in kinds]

@@ -1,4 +1,4 @@
-"""Jobs: what is known of work that goes on after its request was answered."""
+"""Jobs: records of work that continues after its request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class JobProgress(msgspec.Struct, frozen=True):
 
 
 class PartOutput(msgspec.Struct, frozen=True):
-    """One file of an export, and where it can be fetched for now."""
+    """One file of an export, and its temporary address."""
 
     name: str
     type_name: str

@@ -1,4 +1,4 @@
-"""Answers about maintenance."""
+"""Responses of maintenance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY_SECONDS = 86_400
 
 class OptimizedTable(msgspec.Struct, frozen=True):
     """`skipped` and `pending_indexes` are for states that do not occur here: a table is never behind its newest
-    version, and what is written is found with or without an index."""
+    version, and written rows are found with or without an index."""
 
     type_key: str
     fragments_removed: int
@@ -71,7 +71,7 @@ class CleanupOutput(msgspec.Struct, frozen=True):
 
 
 class RetentionOutput(msgspec.Struct, frozen=True):
-    """How much history maintenance leaves; `keep` null: all of it."""
+    """How much history maintenance keeps; `keep` null: all of it."""
 
     keep: int | None
     days: float | None = None
@@ -93,7 +93,7 @@ class RetentionOutput(msgspec.Struct, frozen=True):
 
 
 class MaintenanceOutput(msgspec.Struct, frozen=True):
-    """Which process maintains the graph, and what was done last."""
+    """The process that maintains the graph, and its last work."""
 
     holder: str
     until: int

@@ -1,4 +1,4 @@
-"""Answers to queries."""
+"""Responses to queries."""
 
 from __future__ import annotations
 

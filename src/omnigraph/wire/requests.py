@@ -1,6 +1,6 @@
-"""What requests say: the bodies and query strings of routes.
+"""Requests: the bodies and query strings of routes.
 
-A field that stands for a parameter of a verb has the parameter's name here, whatever clients call it on the wire.
+A field for a parameter of a verb has the parameter's name here, whatever its name on the wire.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Lines = Literal["ndjson", "ndjson-0.10", "ndjson-0.13"]  # forms of records, see
 EntityKind = Literal["node", "edge"]
 Name = Annotated[str, msgspec.Meta(max_length=1024)]  # of a branch, or an address
 Message = Annotated[str, msgspec.Meta(max_length=4096)]  # of a commit
-RowsShown = Annotated[int, msgspec.Meta(ge=0)]  # of a JSON answer; its `row_count` counts all
+RowsShown = Annotated[int, msgspec.Meta(ge=0)]  # of a JSON response; its `row_count` counts all
 
 
 ROW_COUNTS = "row_counts"  # of many runs, in the metadata of an Arrow schema
 
 
 class Spelled(msgspec.Struct, frozen=True):
-    """What a request says. Branches, tags and points have one spelling before anything looks at them."""
+    """A request. Branches, tags and points are normalised before anything reads them."""
 
     names: ClassVar[frozenset[str]] = frozenset(
         (
@@ -57,11 +57,11 @@ class WireRequest(Spelled, frozen=True):
 
 
 class StrictRequest(Spelled, frozen=True, forbid_unknown_fields=True):
-    """A body or query string whose fields are all known."""
+    """A body or query string that refuses unknown fields."""
 
 
 class TextRequest(WireRequest, frozen=True):
-    """A text to run, under the names that published clients give it."""
+    """A text to run, under the field names of published clients."""
 
     text: str | None = field(default=None, name="query")
     query_source: str | None = None
@@ -114,7 +114,7 @@ class InvokeRequest(WireRequest, frozen=True):
 
 
 class LoadRequest(WireRequest, frozen=True):
-    """`data` holds NDJSON; `uri` names where it is instead. A stream has neither: its body is the data."""
+    """`data` holds NDJSON; `uri` is its address instead. A stream has neither: its body is the data."""
 
     data: str | None = None
     uri: Name | None = None
@@ -141,7 +141,7 @@ class ExportQuery(WireRequest, frozen=True):
 
 
 class ClusterRequest(StrictRequest, frozen=True):
-    """The files of a cluster's folder, by their paths. `plan` is the digest of the plan that is to be applied."""
+    """The files of a cluster's folder, by their paths. `plan` is the digest of the plan to apply."""
 
     files: dict[Name, str]
     plan: str | None = None
@@ -263,7 +263,7 @@ class SchemaRequest(WireRequest, frozen=True):
 
 
 class GraphQuery(WireRequest, frozen=True):
-    """Which graph of the server; without it, the only one."""
+    """The graph of the server; without it, the only one."""
 
     graph: str | None = None
 
@@ -302,7 +302,7 @@ class PreviewRequest(WireRequest, frozen=True):
 
 
 class ImportRequest(WireRequest, frozen=True):
-    """`columns` is JSON: names in the file, and the properties they fill. Without `type`, lines are graph records."""
+    """`columns` is JSON: names in the file to the properties they fill. Without `type`, lines are graph records."""
 
     type: str | None = None
     format: FileFormat = "csv"
@@ -333,7 +333,7 @@ class WriteRequest(WireRequest, frozen=True):
 
 
 class ExportJobRequest(StrictRequest, frozen=True):
-    """An export to fetch later: which state and types, in which form, and for how long it is kept."""
+    """An export to fetch later: its state, types and format, and how long it is kept."""
 
     branch: str | None = None
     at: str | None = None

@@ -85,7 +85,7 @@ class ChecksAppliedOutput(msgspec.Struct, frozen=True):
 
 
 class CheckReportOutput(msgspec.Struct, frozen=True):
-    """What checks found in a commit; `passed` unless one failed that is an error."""
+    """The results of checks on a commit; `passed` unless a check of severity error failed."""
 
     graph_commit_id: str
     before: str | None
@@ -210,7 +210,7 @@ class ProposeRequest(StrictRequest, frozen=True):
 
 
 class CommentRequest(StrictRequest, frozen=True):
-    """About the proposal, or about a type, a row of it or a cell of that."""
+    """A comment on the proposal, or on a type, a row or a cell."""
 
     text: Text
     type: str | None = None
@@ -248,7 +248,7 @@ class MergeProposalRequest(StrictRequest, frozen=True):
 
 
 class ProposalOutput(msgspec.Struct, frozen=True):
-    """A branch offered for merging; `thread` only of a proposal that was asked for by its number."""
+    """A branch offered for merging; `thread` only if it was requested by its number."""
 
     number: int
     title: str
@@ -288,7 +288,7 @@ class ProposalsOutput(msgspec.Struct, frozen=True):
 
 
 class ReviewOutput(msgspec.Struct, frozen=True):
-    """What a proposal would bring; `GET /diff` from `base` to `head` shows the rows."""
+    """The changes of a proposal; `GET /diff` from `base` to `head` shows the rows."""
 
     proposal: ProposalOutput
     base: str
@@ -304,7 +304,7 @@ class ReviewOutput(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, found: Review, kinds: Mapping[str, str]) -> Self:
-        """`kinds` says which types are of edges."""
+        """`kinds`: the kind of each type, node by default."""
         return cls(
             proposal=ProposalOutput.of(found.proposal),
             base=found.base,

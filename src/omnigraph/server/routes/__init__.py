@@ -1,12 +1,12 @@
 """All routes. Authentication, policy, limits, metrics, the description and the tests of access follow this table.
 
-`served` makes the route of a verb from its description in `omnigraph.verbs`, which says everything about it but how it
-is handled here. All other routes are about the server, or are another way to a verb.
+`served` makes the route of a verb from its description in `omnigraph.verbs`, which defines everything but its handler.
+All other routes are about the server, or are another way to a verb.
 
-The handlers by noun: `about` the server itself and whoever asks, `ui` the explorer; `reading` (queries), `checks` (of
+The handlers by noun: `about` the server itself and the caller, `ui` the explorer; `reading` (queries), `checks` (of
 texts; the schema), `entities` and their blobs, `exports`; `writing` (mutations, several writes as one, schema changes)
 and `loads`; `agents` (MCP); `jobs`; `versions` (branches, tags, commits, merges, the history of all branches) and
-`feed`, the changes; `review` (checks, proposals, profiles); `clusters` what is applied to a cluster.
+`feed`, the changes; `review` (checks, proposals, profiles); `clusters` plans and applies clusters.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def served(
     *,
     conditional: bool = False,
 ) -> Route:
-    """The route of a verb, which asks a policy itself; `needs` is what has to be asked before a body is read.
+    """The route of a verb, which checks the policy itself; `needs` is checked before a body is read.
 
     A `conditional` one depends on the head of its branch.
     """

@@ -1,4 +1,4 @@
-"""The server itself (whether it lives, what it counts and offers), and what whoever asks may see and do."""
+"""The server itself (health, metrics, routes, graphs), and what the caller may see and do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omnigraph.wire.requests import PermissionsQuery
 
 
 def healthz(_: HttpCall) -> Answer:
-    """Whether the process lives. No store is asked."""
+    """Whether the process is alive. No store is accessed."""
     return Answer(
         {
             "status": "ok",
@@ -80,7 +80,7 @@ def list_graphs(call: HttpCall) -> Answer:
     return Answer({"graphs": [{"graph_id": s.id, "uri": s.graph.uri} for s in graphs]})
 
 
-# --- whoever asks ----------------------------------------------------------------------------------------------------
+# --- the caller ------------------------------------------------------------------------------------------------------
 
 WRITES = PUSHES
 
@@ -99,14 +99,14 @@ def session(call: HttpCall) -> Answer:
 
 
 def may(guard: Guard | None, need: Need) -> bool:
-    """Whether something is allowed; without a guard everything is."""
+    """Whether an action is allowed; without a guard everything is."""
     return guard is None or guard.allows(need)
 
 
 def permissions(call: HttpCall) -> Answer:
     """What the caller may do on a branch, or with it as the target."""
-    asked: PermissionsQuery = call.query
-    branch = asked.branch or "main"
+    request: PermissionsQuery = call.query
+    branch = request.branch or "main"
     allowed = {
         str(action): may(call.guard, _need(action, branch))
         for action in Action
@@ -121,7 +121,7 @@ def permissions(call: HttpCall) -> Answer:
 
 
 def _need(action: Action, branch: str) -> Need:
-    """The question a request would ask: new branches start at this one, merges end in it."""
+    """The permission a request would need: new branches start at this one, merges end in it."""
     match action:
         case Action.BRANCH_CREATE:
             return Need(action, branch, "-", reads=(branch,))

@@ -1,6 +1,6 @@
 """Agents: MCP over streamable HTTP, one request at a time.
 
-A request was recognised, allowed and bounded like every other before the SDK sees it; what its tools do runs in the
+A request is authenticated, authorised and bounded like every other before the SDK sees it; its tools run in the
 threads of the server, on the graph as the actor may use it.
 """
 
@@ -37,11 +37,11 @@ def mcp(call: HttpCall) -> Answer:
         return await server.in_thread(work)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        def told(answer: ToolAnswer) -> None:
+        def record(answer: ToolAnswer) -> None:
             scope[OBSERVED].record["commit"] = answer.commit
 
         headers = [(name, value) for name, value in scope["headers"] if name not in LEFT_OUT]
-        made = protocol.server(box, runs, told)
+        made = protocol.server(box, runs, record)
         answering = protocol.one_request(made, max(1, len(call.raw)))
         await answering({**scope, "headers": headers}, _replayed(call.raw, receive), send)
 
@@ -49,7 +49,7 @@ def mcp(call: HttpCall) -> Answer:
 
 
 class _Message(msgspec.Struct):
-    """What a request of JSON-RPC looks like, or the answer to one."""
+    """A JSON-RPC request or response."""
 
     jsonrpc: Literal["2.0"]
     method: str | None = None
@@ -58,15 +58,15 @@ class _Message(msgspec.Struct):
 
 
 def _check_message(raw: bytes) -> None:
-    """Refuse what is no message at all: the SDK would quote it in its answer."""
+    """Refuse what is not a message: the SDK would quote it in its response."""
     try:
         msgspec.json.decode(raw, type=_Message)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise RequestInvalid("the body is not a message of JSON-RPC 2.0") from None
+        raise RequestInvalid("the body is not a JSON-RPC 2.0 message") from None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever comes."""
+    """The body that was already read, then further messages."""
     left = [body]
 
     async def again() -> Message:
@@ -91,5 +91,5 @@ def _toolbox(call: HttpCall) -> Toolbox:
 
 
 def _header(call: HttpCall, name: str) -> str | None:
-    """What a header says, percent-encoded where it is more than ASCII."""
+    """The value of a header, percent-encoded unless it is ASCII."""
     return unquote(call.headers.get(name, "")).strip() or None

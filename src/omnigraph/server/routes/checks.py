@@ -1,4 +1,4 @@
-"""What the languages say about a text before it is run, and the schema as data."""
+"""Checks of texts before they are run, and the schema as data."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ T = TypeVar("T")
 
 
 def check_query(call: HttpCall) -> Answer:
-    """Everything the compiler says about a text of queries, and what each of them takes."""
-    asked: QueryCheckRequest = call.body
-    catalog = call.snapshot(*_place(asked)).catalog
-    if is_cypher_text(asked.query):
-        return Answer(_cypher_checked(asked.query, catalog))
+    """All diagnostics of a text of queries, and the parameters of each query."""
+    request: QueryCheckRequest = call.body
+    catalog = call.snapshot(*_place(request)).catalog
+    if is_cypher_text(request.query):
+        return Answer(_cypher_checked(request.query, catalog))
     try:
-        tree = parse_queries(asked.query, bare=True)
+        tree = parse_queries(request.query, bare=True)
     except LanguageError as broken:
         return Answer(CheckOutput([d.to_json() for d in broken.diagnostics], []))
-    diagnostics = Diagnostics(Source(asked.query))
+    diagnostics = Diagnostics(Source(request.query))
     for query in tree.queries:
         check(query, catalog, diagnostics)
-    described = [StoredQuery.of(asked.query, query).to_json() for query in tree.queries]
+    described = [StoredQuery.of(request.query, query).to_json() for query in tree.queries]
     return Answer(CheckOutput([d.to_json() for d in diagnostics.sorted()], described))
 
 
 def check_needs(call: HttpCall) -> Iterable[Need]:
-    """Reading the branch that is named beside the text or, with USE, in it."""
+    """Reading the branch that is named in the request or, with USE, in the text."""
     return read_at(call, *_place(call.body))
 
 
-def _place(asked: QueryCheckRequest) -> tuple[str, str | None]:
-    """A text that is not finished names no branch yet."""
-    branch = asked.branch or MAIN
+def _place(request: QueryCheckRequest) -> tuple[str, str | None]:
+    """The branch and the point; an unfinished text names none yet."""
+    branch = request.branch or MAIN
     try:
-        named, point = named_place(asked.query, None, branch, asked.at)
+        named, point = named_place(request.query, None, branch, request.at)
     except LanguageError:
-        return branch, asked.at
+        return branch, request.at
     return named, None if point is None else str(point)
 
 
 def _cypher_checked(text: str, catalog: Catalog) -> CheckOutput:
-    """What is said of a text in Cypher; it is described if it can be parsed."""
+    """The diagnostics of a Cypher text; it is described if it can be parsed."""
     found = [d.to_json() for d in check_cypher(text, catalog)]
     try:
         described = [StoredQuery.of_cypher(text, "cypher").to_json()]
@@ -74,16 +74,16 @@ def _cypher_checked(text: str, catalog: Catalog) -> CheckOutput:
 
 
 def check_schema(call: HttpCall) -> Answer:
-    """Everything the compiler says about the text of a schema."""
-    asked: SchemaCheckRequest = call.body
-    return Answer(CheckOutput([d.to_json() for d in lint_schema(asked.schema_source)], []))
+    """All diagnostics of the text of a schema."""
+    request: SchemaCheckRequest = call.body
+    return Answer(CheckOutput([d.to_json() for d in lint_schema(request.schema_source)], []))
 
 
 # --- the schema in force ---------------------------------------------------------------------------------------------
 
 
 def catalog(call: HttpCall) -> Answer:
-    """The types in force: properties, rules, indices with their coverage, and how many rows there are."""
+    """The types in force: properties, rules, indices with their coverage, and row counts."""
     snapshot = call.snapshot(call.query.branch, call.query.at)
     found = snapshot.catalog
     written = _declared(call.unguarded.repository.schema(snapshot.commit.schema).stored.source)
@@ -117,7 +117,7 @@ def _declared(source: str) -> Declared:
 
 
 def _in(named: Mapping[str, T], order: Iterable[str]) -> list[T]:
-    """Values in the order of some names; what these do not name comes last, by name."""
+    """Values in the order of the given names; the others come last, by name."""
     places = {name: place for place, name in reversed([*enumerate(order)])}
     names = sorted(named, key=lambda name: (places.get(name, len(places)), name))
     return [named[name] for name in names]
@@ -167,7 +167,7 @@ def _property(prop: Property) -> dict[str, Any]:
 
 
 def _has_effect(kind: EntityType, group: tuple[str, ...]) -> bool:
-    """Whether an index is kept for some member: lists are accepted, and have none."""
+    """Whether an index is kept for some member: lists are accepted, but not indexed."""
     known = [kind.properties[name] for name in group if name in kind.properties]
     return not known or any(prop.index_kinds for prop in known)
 

@@ -24,7 +24,7 @@ def may_apply(_: HttpCall) -> Iterable[Need]:
 
 
 def cluster_status(call: HttpCall) -> Answer:
-    """What was applied to the cluster that is served, and where graphs differ from it."""
+    """What was applied to the served cluster, and where graphs differ from it."""
     return Answer(status(_root(call)).to_json())
 
 
@@ -35,12 +35,12 @@ def plan_cluster(call: HttpCall) -> Answer:
 
 
 def apply_cluster(call: HttpCall) -> Answer:
-    """Make the cluster what a folder describes; with `plan`, exactly what was planned or nothing."""
-    asked: ClusterRequest = call.body
+    """Make the cluster match a folder; with `plan`, exactly what was planned or nothing."""
+    request: ClusterRequest = call.body
     plan = _planned(call)
-    if asked.plan is not None and asked.plan != _digest(plan):
-        raise ClusterMoved("the cluster, or the folder, is not what the plan was made for")
-    done = apply_plan(plan, delete=frozenset(asked.delete), actor=call.actor)
+    if request.plan is not None and request.plan != _digest(plan):
+        raise ClusterMoved("the cluster or the folder changed since the plan was made")
+    done = apply_plan(plan, delete=frozenset(request.delete), actor=call.actor)
     if done is None:
         return Answer({"converged": True, "changes": [], "applied_count": 0, "errors": {}})
     return Answer(done.to_json())
@@ -51,7 +51,7 @@ def _planned(call: HttpCall) -> Plan:
 
 
 def _digest(plan: Plan) -> str:
-    """What tells a plan from every other: all it would change, and what it was made for."""
+    """The digest of a plan: all its changes, and the state it was made for."""
     return digest_of(save_plan(plan))
 
 

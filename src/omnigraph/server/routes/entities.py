@@ -1,4 +1,4 @@
-"""One node or edge: what it holds, how many edges meet it, what happened to it, and the bytes of its blobs."""
+"""One node or edge: its properties, edge counts, history, and the bytes of its blobs."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def entity_needs(call: HttpCall) -> Iterable[Need]:
 
 
 def entity(call: HttpCall) -> Answer:
-    """One node or edge with all its properties, and how many edges of each type meet it."""
-    asked, types = call.query, frozenset({call.path["type"]})
-    snapshot = call.snapshot(asked.branch, asked.at, types)
+    """One node or edge with all its properties, and the number of its edges by type."""
+    request, types = call.query, frozenset({call.path["type"]})
+    snapshot = call.snapshot(request.branch, request.at, types)
     kind, id = _kind(snapshot, call.path["type"]), call.path["id"]
     row = _row(snapshot, kind, id)
     if row is None:
@@ -64,8 +64,8 @@ def entity(call: HttpCall) -> Answer:
 
 
 def _may_see(call: HttpCall, degree: Degree, snapshot: Snapshot) -> bool:
-    asked = call.query
-    branch = asked.branch or "main" if asked.at is None else snapshot.commit.branch
+    request = call.query
+    branch = request.branch or "main" if request.at is None else snapshot.commit.branch
     return may(call.guard, Need(Action.READ, branch, types=frozenset({degree.edge})))
 
 
@@ -99,12 +99,12 @@ def _properties(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def history(call: HttpCall) -> Answer:
-    """The commits that changed one node or edge, newest first; `at` goes on from an earlier answer's `next`."""
-    asked: EntityHistoryQuery = call.query
-    wanted = EVENTS if asked.limit is None else asked.limit
+    """The commits that changed one node or edge, newest first; `at` continues from an earlier `next`."""
+    request: EntityHistoryQuery = call.query
+    wanted = EVENTS if request.limit is None else request.limit
     limit = within("events_max", EVENTS_MAX, wanted, least=1)
     found = call.graph.history(
-        call.path["type"], call.path["id"], asked.branch or "main", asked.at, limit
+        call.path["type"], call.path["id"], request.branch or "main", request.at, limit
     )
     return Answer(EntityHistoryOutput.of(found))
 
@@ -119,19 +119,19 @@ class BlobChanged(Headed):
     """The blob is not the one the request is about."""
 
     code, kind = "blob_changed", Kind.CONFLICT
-    default_help = "Ask without If-Match to see what is there now."
+    default_help = "Send the request without If-Match for the current blob."
 
 
 class RangeUnsatisfiable(Headed):
-    """The blob ends before the range begins."""
+    """The range begins after the end of the blob."""
 
     code, kind = "range_unsatisfiable", Kind.INVALID
-    default_help = "The header Content-Range says how many bytes there are."
+    default_help = "The header Content-Range gives the size."
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A blob, and the headers that say which."""
+    """A blob, and the headers that identify it."""
 
     blob: Blob
     etag: str
@@ -139,15 +139,15 @@ class Found:
 
 
 def _find(call: HttpCall) -> Found:
-    asked: BlobQuery = call.query
-    snapshot = call.snapshot(asked.branch, asked.snapshot, (asked.type,))
-    kind = snapshot.catalog.entity(asked.type)
-    if kind is None or kind.kind != asked.entity:
-        raise TableNotFound(f"{asked.entity} type {asked.type!r} not found")
-    blob = open_blob(snapshot, asked.type, asked.id, asked.property)
+    request: BlobQuery = call.query
+    snapshot = call.snapshot(request.branch, request.snapshot, (request.type,))
+    kind = snapshot.catalog.entity(request.type)
+    if kind is None or kind.kind != request.entity:
+        raise TableNotFound(f"{request.entity} type {request.type!r} not found")
+    blob = open_blob(snapshot, request.type, request.id, request.property)
     ref = snapshot.ref(kind.table_id)
     witness = f"{ref.path}\0{ref.version}"
-    which = f"{witness}\0{asked.id}\0{asked.property}".encode()
+    which = f"{witness}\0{request.id}\0{request.property}".encode()
     etag = f'"{hashlib.sha256(which).hexdigest()[:32]}"'
     headers = {
         "Accept-Ranges": "bytes",
@@ -158,7 +158,7 @@ def _find(call: HttpCall) -> Found:
 
 
 def get_blob(call: HttpCall) -> Answer:
-    """A blob; `Range` asks for a part, `If-None-Match` only for another than the one known."""
+    """A blob; `Range` selects a part, `If-None-Match` skips the known one."""
     found = _find(call)
     unchanged = _conditions(call, found)
     if unchanged is not None:
@@ -173,7 +173,7 @@ def get_blob(call: HttpCall) -> Answer:
 
 
 def stat_blob(call: HttpCall) -> Answer:
-    """How large a blob is, and which."""
+    """The size of a blob, and its ETag."""
     found = _find(call)
     unchanged = _conditions(call, found)
     if unchanged is not None:
@@ -210,7 +210,7 @@ def _matches(header: str, etag: str, *, weakly: bool) -> bool:
 
 
 def _range(call: HttpCall, found: Found, size: int) -> tuple[int, int] | None:
-    """The part asked for; none where the whole is to be sent."""
+    """The requested range; None for the whole blob."""
     fresh = call.headers.get("if-range", found.etag) == found.etag
     parsed = RANGE.fullmatch(call.headers.get("range", "")) if fresh else None
     if parsed is None or parsed[1] == parsed[2] == "":

@@ -31,17 +31,17 @@ log = logging.getLogger("omnigraph.server")
 
 def export_at(call: HttpCall) -> Iterable[Need]:
     """Exporting the branch, or the one a point in time was written on."""
-    asked: Any = call.query if call.query is not None else call.body
-    if asked.at is None:
-        yield Need(Action.EXPORT, asked.branch or "main")
+    request: Any = call.query if call.query is not None else call.body
+    if request.at is None:
+        yield Need(Action.EXPORT, request.branch or "main")
     else:
-        call.snapshot(asked.branch, asked.at, action=Action.EXPORT)
+        call.snapshot(request.branch, request.at, action=Action.EXPORT)
 
 
 def chosen(
     call: HttpCall, branch: str | None, at: str | None, types: Sequence[str] | None
 ) -> tuple[Snapshot, list[Kind]]:
-    """The state that is meant and the types of it, once it is clear that they may be exported."""
+    """The requested state and its types, once the caller is authorised to export them."""
     snapshot = call.snapshot(branch, at, action=Action.EXPORT)
     kinds = chosen_types(snapshot, types)
     where = snapshot.commit.branch if at is not None else branch or "main"
@@ -51,31 +51,31 @@ def chosen(
 
 
 def export_state(call: HttpCall) -> Answer:
-    """One state, pinned to a commit, in the form `Accept` asks for."""
-    asked: ExportQuery = call.query
-    snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
+    """One state, pinned to a commit, in the format of `Accept`."""
+    request: ExportQuery = call.query
+    snapshot, kinds = chosen(call, request.branch, request.at, request.types)
     media = accepted(call.headers.get("accept", ""), FORMATS)
     match media:
         case "multipart/mixed":
             boundary = secrets.token_hex(16)
-            blocks = _parts(snapshot, kinds, boundary, asked.order)
+            blocks = _parts(snapshot, kinds, boundary, request.order)
             return _answer(call, snapshot, f"{MIXED}; boundary={boundary}", blocks)
         case "application/x-ndjson":
             names = [kind.name for kind in kinds]
-            lines = stream(snapshot, names, asked.order, asked.format or "ndjson")
+            lines = stream(snapshot, names, request.order, request.format or "ndjson")
             return _answer(call, snapshot, LINES, _small(lines))
     if len(kinds) != 1:
         raise NotAcceptable(f"{media} holds one type: name it with types=, or accept {MIXED}")
     make = _arrow if media == ARROW else _parquet
-    return _answer(call, snapshot, media, make(snapshot, kinds[0], asked.order))
+    return _answer(call, snapshot, media, make(snapshot, kinds[0], request.order))
 
 
 def export(call: HttpCall) -> Answer:
     """The head of a branch as NDJSON."""
-    asked: ExportRequest = call.body
-    snapshot, _ = chosen(call, asked.branch, None, asked.type_names)
-    form = asked.format or ("ndjson-0.13" if call.wants_ids_beside else "ndjson")
-    lines = stream(snapshot, asked.type_names, asked.order, form)
+    request: ExportRequest = call.body
+    snapshot, _ = chosen(call, request.branch, None, request.type_names)
+    form = request.format or ("ndjson-0.13" if call.wants_ids_beside else "ndjson")
+    lines = stream(snapshot, request.type_names, request.order, form)
     return _answer(call, snapshot, LINES, _small(lines))
 
 
@@ -88,13 +88,13 @@ def _answer(call: HttpCall, snapshot: Snapshot, media: str, blocks: Iterator[byt
 
 
 def streamed(call: HttpCall, snapshot: Snapshot, answer: Answer) -> Answer:
-    """An answer made from a state while the client takes it: until then no collection takes the state away."""
+    """A response streamed from a state, which is protected from collection until the end."""
     repo = call.unguarded.repository
     lease = repo.clock.fresh_id()
     answer.commit = snapshot.commit_id
     try:
         hold(repo, snapshot, lease)
-    except StoreDenied:  # whoever may only read the store cannot hold anything in it
+    except StoreDenied:  # with read-only access to the store, nothing can be held
         return answer
     answer.release = partial(_released, repo, lease)
     return answer
@@ -104,7 +104,7 @@ def _released(repo: Repository, lease: str) -> None:
     try:
         release(repo, lease)
     except OmnigraphError as error:
-        log.warning("the lease %s stays until it ends by itself: %s", lease, error.code)
+        log.warning("the lease %s stays until it expires: %s", lease, error.code)
 
 
 def _small(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -128,7 +128,7 @@ def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[
 def _parts(
     snapshot: Snapshot, kinds: Sequence[Kind], boundary: str, order: str | None
 ) -> Iterator[bytes]:
-    """A part for each type, nodes first, in the form in which `POST /load` takes them."""
+    """A part for each type, nodes first, in the format of `POST /load`."""
     for kind in kinds:
         head = (
             f"--{boundary}\r\nContent-Type: {ARROW}\r\n"
@@ -147,12 +147,12 @@ def _parquet(snapshot: Snapshot, kind: Kind, order: str | None) -> Iterator[byte
 # --- what a client prefers -------------------------------------------------------------------------------------------
 
 PREFERENCES_MAX = 64
-GZIP_LEVEL = 1  # a stream is to be smaller, not late
+GZIP_LEVEL = 1  # a stream should be smaller, not slower
 JSON_TOO = "application/json"  # clients of NDJSON often say that they take JSON
 
 
 def accepted(header: str, offered: Sequence[str]) -> str:
-    """The media type to answer with; the first offered one where nothing is preferred.
+    """The media type of the response; the first offered one without a preference.
 
     >>> accepted("text/csv;q=0.9, text/html", ["text/csv", "text/html"])
     'text/html'
@@ -168,7 +168,7 @@ def accepted(header: str, offered: Sequence[str]) -> str:
 
 
 def _weight(media: str, wanted: dict[str, float], *, first: bool) -> float:
-    """How much a client wants a media type: what is named outweighs what is meant by a star."""
+    """The weight of a media type for a client: exact names outweigh wildcards."""
     if media in wanted:
         return wanted[media]
     stars = [wanted[star] for star in (media.partition("/")[0] + "/*", "*/*") if star in wanted]
@@ -197,7 +197,7 @@ def _quality(options: Sequence[str]) -> float:
 
 
 def packed(header: str, blocks: Iterator[bytes]) -> tuple[str | None, Iterator[bytes]]:
-    """The encoding a client takes, and the blocks in it; none and the blocks as they are otherwise."""
+    """The encoding a client accepts, and the blocks in it; otherwise None and the blocks unchanged."""
     wanted = _weights(header)
     zstd, gzip = wanted.get("zstd", 0.0), wanted.get("gzip", 0.0)
     if max(zstd, gzip) <= 0:

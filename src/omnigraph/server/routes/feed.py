@@ -1,4 +1,4 @@
-"""The change feed: what commits changed, page by page, from any position on."""
+"""The change feed: what commits changed, page by page, from any position."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CHECK_BYTES = 16
 
 
 class ChangeFeedGap(OmnigraphError):
-    """History the feed would have to read was removed by cleanup."""
+    """History the feed needs was removed by cleanup."""
 
     code, kind = "change_feed_gap", Kind.NOT_FOUND
     default_help = "Start again from `POST /changes/baseline`."
@@ -55,7 +55,7 @@ class ChangeDiffRefused(OmnigraphError):
     """The changes of this commit cannot be computed."""
 
     code, kind = "change_diff_refused", Kind.CONFLICT
-    default_help = "The first commit of a graph has nothing it could be compared with."
+    default_help = "The first commit of a graph has no parent to compare with."
 
 
 # --- positions -------------------------------------------------------------------------------------------------------
@@ -69,9 +69,9 @@ class CursorRejected(OmnigraphError):
 
 
 class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """After a commit; with `offset`, after so many changes of the commit that follows it.
+    """After a commit; with `offset`, after this many changes of the commit that follows it.
 
-    Clients hold it as an opaque text, bound to graph, branch and filters, which is checked when it comes back.
+    Clients hold it as an opaque string, bound to graph, branch and filters, which is verified when they send it.
     """
 
     kind: str  # cursor, or page
@@ -83,7 +83,7 @@ class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 def filters_of(**filters: Iterable[str] | None) -> str:
-    """What a set of filters is recognised by."""
+    """The fingerprint of a set of filters."""
     named = {name: sorted(set(values)) for name, values in filters.items() if values is not None}
     return hashlib.sha256(msgspec.json.encode(named, order="sorted")).hexdigest()[:16]
 
@@ -94,7 +94,7 @@ def token_of(position: Position) -> str:
 
 
 def position_of(text: str, kind: str, graph: str, branch: str, filters: str) -> Position:
-    """The position a text stands for, if it was made for this very request."""
+    """The position a text encodes, if it was made for this request."""
     found = _decoded(text)
     wanted = {"kind": kind, "graph": graph, "branch": branch, "filters": filters}
     for name, value in wanted.items():
@@ -125,7 +125,7 @@ def _check(raw: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Page:
-    """Changes that fit on a page; `room` says whether another does."""
+    """Changes that fit on a page; `room` says whether one more does."""
 
     limit: int
     changes: int = 0
@@ -137,7 +137,7 @@ class Page:
         return self.changes < self.limit and self.bytes < PAGE_BYTES
 
     def add(self, cause: Cause, changes: Iterator[ChangedRow]) -> int:
-        """Begin a block and fill it while there is room; how many were taken."""
+        """Begin a block and fill it while there is room; returns how many were taken."""
         taken: list[ChangedRow] = []
         self.blocks.append(FeedBlock(cause, taken))
         for change in changes:
@@ -167,14 +167,14 @@ def _limit(given: int | None) -> int:
 
 def poll(call: HttpCall) -> Answer:
     """The changes of a branch after a position."""
-    asked: FeedQuery = call.query
-    limit, branch = _limit(asked.limit), asked.branch or "main"
-    filters = filters_of(kind=asked.kind, type=asked.type, op=asked.op)
-    start = _start(call, asked, branch, filters)
-    feed = _feed(call, asked, branch, start)
+    request: FeedQuery = call.query
+    limit, branch = _limit(request.limit), request.branch or "main"
+    filters = filters_of(kind=request.kind, type=request.type, op=request.op)
+    start = _start(call, request, branch, filters)
+    feed = _feed(call, request, branch, start)
     page = Page(limit)
     rest, last, count = None, start.after, 0
-    with_gap = _commits(feed, asked.cursor)
+    with_gap = _commits(feed, request.cursor)
     for count, (id, changes) in enumerate(with_gap, 1):
         offset = start.offset if count == 1 else 0
         wanted = changes[offset:]
@@ -199,15 +199,15 @@ def _poll_answer(
     return Answer(FeedOutput(page.blocks, cursor=token_of(cursor), caught_up=caught_up))
 
 
-def _start(call: HttpCall, asked: FeedQuery, branch: str, filters: str) -> Position:
-    """Where to begin: a cursor, a page, or what `start` says."""
-    if sum(p is not None for p in (asked.cursor, asked.start, asked.page_token)) > 1:
+def _start(call: HttpCall, request: FeedQuery, branch: str, filters: str) -> Position:
+    """Where to begin: a cursor, a page, or the position `start` names."""
+    if sum(p is not None for p in (request.cursor, request.start, request.page_token)) > 1:
         raise OptionInvalid("cursor, start and page_token exclude each other")
-    if asked.cursor is not None:
-        return position_of(asked.cursor, "cursor", call.graph_id, branch, filters)
-    if asked.page_token is not None:
-        return position_of(asked.page_token, "page", call.graph_id, branch, filters)
-    return Position("cursor", call.graph_id, branch, filters, _point(call, asked.start, branch))
+    if request.cursor is not None:
+        return position_of(request.cursor, "cursor", call.graph_id, branch, filters)
+    if request.page_token is not None:
+        return position_of(request.page_token, "page", call.graph_id, branch, filters)
+    return Position("cursor", call.graph_id, branch, filters, _point(call, request.start, branch))
 
 
 def _point(call: HttpCall, start: str | None, branch: str) -> str:
@@ -224,11 +224,11 @@ def _point(call: HttpCall, start: str | None, branch: str) -> str:
             raise OptionInvalid("start is now, beginning or after:<commit id>")
 
 
-def _feed(call: HttpCall, asked: PageQuery, branch: str, start: Position) -> Feed:
-    types = types_of(call.unguarded.snapshot(branch).catalog, asked.kind, asked.type)
+def _feed(call: HttpCall, request: PageQuery, branch: str, start: Position) -> Feed:
+    types = types_of(call.unguarded.snapshot(branch).catalog, request.kind, request.type)
     try:
         return call.graph.changes(
-            start.after or None, branch, types=types, operations=asked.op, limit=POLL_COMMITS_MAX
+            start.after or None, branch, types=types, operations=request.op, limit=POLL_COMMITS_MAX
         )
     except CommitNotFound as lost:
         raise CursorRejected(f"change cursor rejected: {lost.message}") from lost
@@ -262,24 +262,24 @@ def _shown(call: HttpCall, branch: str, changes: Iterable[Change]) -> Iterator[C
 
 
 def commit_needs(call: HttpCall) -> Iterator[Need]:
-    """Reading the branch the commit landed on; whoever may not is told that there is none."""
+    """Reading the branch the commit landed on; to an actor who may not, the commit does not exist."""
     yield Need(Action.READ, call.written_on("main", call.path["commit_id"]))
 
 
 def commit_changes(call: HttpCall) -> Answer:
     """What one commit changed."""
-    asked: PageQuery = call.query
-    limit, commit = _limit(asked.limit), call.unguarded.commit(call.path["commit_id"])
+    request: PageQuery = call.query
+    limit, commit = _limit(request.limit), call.unguarded.commit(call.path["commit_id"])
     if not commit.parents:
         raise ChangeDiffRefused(
             "the first commit has no parent to compare with",
             details={"reason": "parentless_commit", "graph_commit_id": commit.id},
         )
-    filters = filters_of(kind=asked.kind, type=asked.type, op=asked.op, commit=[commit.id])
+    filters = filters_of(kind=request.kind, type=request.type, op=request.op, commit=[commit.id])
     start = Position("page", call.graph_id, commit.branch, filters, commit.parents[0])
-    if asked.page_token is not None:
-        start = position_of(asked.page_token, "page", call.graph_id, commit.branch, filters)
-    feed = _feed(call, asked, commit.branch, start)
+    if request.page_token is not None:
+        start = position_of(request.page_token, "page", call.graph_id, commit.branch, filters)
+    feed = _feed(call, request, commit.branch, start)
     changes = next((found for id, found in _commits(feed, None) if id == commit.id), [])
     page = Page(limit)
     wanted = changes[start.offset :]
@@ -295,18 +295,18 @@ def commit_changes(call: HttpCall) -> Answer:
 
 
 def export_on(call: HttpCall) -> Iterable[Need]:
-    asked = call.body if call.body is not None else call.query
-    return (Need(Action.EXPORT, asked.branch or "main"),)
+    request = call.body if call.body is not None else call.query
+    return (Need(Action.EXPORT, request.branch or "main"),)
 
 
 def baseline(call: HttpCall) -> Answer:
-    """Everything there is now, then the cursor from which the feed goes on."""
-    asked: BaselineRequest = call.body
-    branch = asked.branch or "main"
+    """The current state, then the cursor from which the feed continues."""
+    request: BaselineRequest = call.body
+    branch = request.branch or "main"
     snapshot = call.unguarded.snapshot(branch)
-    filters = filters_of(kind=asked.kind, type=asked.type, op=asked.op)
+    filters = filters_of(kind=request.kind, type=request.type, op=request.op)
     resume = Position("cursor", call.graph_id, branch, filters, snapshot.commit_id)
-    types = types_of(snapshot.catalog, asked.kind, asked.type)
+    types = types_of(snapshot.catalog, request.kind, request.type)
     chosen = frozenset(kind.name for kind in chosen_types(snapshot, types))
     call.require(Need(Action.EXPORT, branch, types=chosen))
     last = {"snapshot_commit_id": snapshot.commit_id, "resume_cursor": token_of(resume)}

@@ -1,4 +1,4 @@
-"""Long work beside requests: exports whose parts are fetched later, loads that go on alone, and what became of them."""
+"""Long work outside requests: exports whose parts are fetched later, loads in the background, and their results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from omnigraph.wire.requests import ExportJobRequest, LoadRequest
 MICROS = 1_000_000
 ACTIONS = {"export": Action.EXPORT, "load": Action.CHANGE}
 HINTS = {
-    "load": "The server ended before the load did; nothing half is visible. Send it again: under the same "
+    "load": "The server ended before the load did; no partial load is visible. Send it again: with the same "
     "Idempotency-Key it happens once, whether or not it had been published.",
     "export": "The server ended before the export did. Start it again.",
 }
@@ -45,28 +45,28 @@ def _repo(call: HttpCall) -> Repository:
 
 
 def _accepted(call: HttpCall, record: JobRecord) -> Answer:
-    """The answer to work that has only begun."""
+    """The response to work that has only begun."""
     folder = "exports" if record.kind == "export" else "jobs"
     place = f"/graphs/{call.graph_id}/{folder}/{record.job}"
     return Answer(_output(call, record), 202, headers={"Location": place}, commit=record.commit)
 
 
-# --- beginning -----------------------------------------------------------------------------------------------------
+# --- starting ------------------------------------------------------------------------------------------------------
 
 
 def start_export(call: HttpCall) -> Answer:
-    """Begin an export whose parts are fetched later; its commit is held until it is written."""
-    asked: ExportJobRequest = call.body
-    snapshot, kinds = chosen(call, asked.branch, asked.at, asked.types)
+    """Start an export whose parts are fetched later; its commit is held until it is written."""
+    request: ExportJobRequest = call.body
+    snapshot, kinds = chosen(call, request.branch, request.at, request.types)
     record = _begun(
         call,
         "export",
-        branch=snapshot.commit.branch if asked.at is not None else asked.branch or "main",
+        branch=snapshot.commit.branch if request.at is not None else request.branch or "main",
         types=tuple(kind.name for kind in kinds),
         commit=snapshot.commit_id,
-        format=asked.format,
+        format=request.format,
     )
-    kept = _ttl(call, asked.ttl_seconds) * MICROS
+    kept = _ttl(call, request.ttl_seconds) * MICROS
     work = partial(_exported, snapshot=snapshot, kinds=kinds, kept=kept)
     stored.hold(_repo(call), snapshot, record.job)
     try:
@@ -79,7 +79,7 @@ def start_export(call: HttpCall) -> Answer:
 def _ttl(call: HttpCall, wanted: int | None) -> int:
     most = call.bounds.export_ttl_seconds_max
     if wanted is not None and not 0 < wanted <= most:
-        raise OptionInvalid(f"ttl_seconds is from 1 to {most}, not {wanted}")
+        raise OptionInvalid(f"ttl_seconds must be 1 to {most}, not {wanted}")
     return wanted or min(call.bounds.export_ttl_seconds, most)
 
 
@@ -90,7 +90,7 @@ def _begun(call: HttpCall, kind: str, **facts: Any) -> JobRecord:
 
 
 def _exported(job: RunningJob, snapshot: Snapshot, kinds: list[Kind], kept: int) -> dict[str, Any]:
-    """Write the parts; an export that ends otherwise leaves none."""
+    """Write the parts; an export that fails leaves none."""
     id, repo = job.record.job, job.repo
     try:
         parts = export_parts(
@@ -107,9 +107,9 @@ def _exported(job: RunningJob, snapshot: Snapshot, kinds: list[Kind], kept: int)
 
 
 def start_load(call: HttpCall, work: Callable[[HttpCall], Answer]) -> Answer:
-    """Let a load that was received go on alone."""
-    asked: LoadRequest = call.body
-    record = _begun(call, "load", branch=asked.branch or "main")
+    """Run a received load in the background."""
+    request: LoadRequest = call.body
+    record = _begun(call, "load", branch=request.branch or "main")
 
     def loaded(job: RunningJob) -> Any:
         call.job = job
@@ -125,11 +125,11 @@ def start_load(call: HttpCall, work: Callable[[HttpCall], Answer]) -> Answer:
     return _accepted(call, begun)
 
 
-# --- asking --------------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------------------------
 
 
 def list_jobs(call: HttpCall) -> Answer:
-    """Your jobs, newest first; with the permission `admin`, everybody's."""
+    """Your jobs, newest first; with the permission `admin`, those of all actors."""
     found = (record for record in stored.all_jobs(_repo(call)) if _is_visible(call, record))
     shown = [_output(call, _jobs(call).find(_repo(call), record.job) or record) for record in found]
     return Answer(JobsOutput(shown))
@@ -144,7 +144,7 @@ def _is_visible(call: HttpCall, record: JobRecord) -> bool:
 
 
 def _need(record: JobRecord) -> Need:
-    """Whoever may not do such work any more is not told of it either."""
+    """An actor who may no longer do this kind of work does not see its jobs either."""
     types = frozenset(record.types)
     return Need(ACTIONS[record.kind], record.branch, types=types, instead=_no_job())
 
@@ -171,13 +171,13 @@ def _found(call: HttpCall) -> JobRecord:
 
 
 def get_job(call: HttpCall) -> Answer:
-    """How far a job is, and what came of it."""
+    """The progress of a job, and its result."""
     record = _found(call)
     return Answer(_output(call, record), commit=record.commit)
 
 
 def cancel_job(call: HttpCall) -> Answer:
-    """Call a job off; one that is over stays as it is."""
+    """Cancel a job; a finished one stays as it is."""
     record = _jobs(call).cancel(_repo(call), _found(call).job)
     if record is None:
         raise _no_job()
@@ -185,7 +185,7 @@ def cancel_job(call: HttpCall) -> Answer:
 
 
 def get_export(call: HttpCall) -> Answer:
-    """An export and its parts; once they are no longer kept, 410."""
+    """An export and its parts; 410 once they have expired."""
     record = _export(call)
     return Answer(_output(call, record), commit=record.commit)
 
@@ -195,7 +195,7 @@ def _export(call: HttpCall) -> JobRecord:
     if record.kind != "export":
         raise _no_job()
     if record.status == stored.EXPIRED:
-        raise JobExpired(f"the export {record.job} is no longer kept")
+        raise JobExpired(f"the export {record.job} has expired")
     return record
 
 
@@ -217,7 +217,7 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
             yield bytes(block)
 
 
-# --- telling -------------------------------------------------------------------------------------------------------
+# --- responses -----------------------------------------------------------------------------------------------------
 
 
 def _output(call: HttpCall, record: JobRecord) -> JobOutput:

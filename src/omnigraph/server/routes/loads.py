@@ -31,12 +31,12 @@ NAME = "upload"
 
 
 def load_needs(call: HttpCall) -> Iterator[Need]:
-    """Changing the branch; and creating it, where it has to be forked first from what can be read."""
-    asked: LoadRequest | ImportRequest = call.body
-    branch, source = asked.branch or "main", asked.create_from
+    """Changing the branch; and creating it, if it has to be forked first from a readable one."""
+    request: LoadRequest | ImportRequest = call.body
+    branch, source = request.branch or "main", request.create_from
     if source is not None and branch not in call.unguarded.branches():
         yield Need(Action.BRANCH_CREATE, source, branch, reads=(source,))
-    yield Need(Action.CHANGE, branch, mode=asked.mode)
+    yield Need(Action.CHANGE, branch, mode=request.mode)
 
 
 def load(call: HttpCall) -> Answer:
@@ -47,55 +47,55 @@ def load(call: HttpCall) -> Answer:
 def load_ndjson(call: HttpCall) -> Answer:
     """Load an NDJSON stream as one commit."""
     if media_of(call.headers) != NDJSON:
-        raise MediaUnsupported(f"this route takes {NDJSON}")
+        raise MediaUnsupported(f"this route accepts {NDJSON}")
     return _load(call, call.spool, uri=UNSET)
 
 
 def _source(call: HttpCall) -> Any:
-    asked: LoadRequest = call.body
+    request: LoadRequest = call.body
     match media_of(call.headers):
         case "application/x-ndjson":
             return call.spool
         case "multipart/mixed":
             assert call.spool is not None  # noqa: S101  only JSON bodies are not spooled
             return tables_in(call.spool, call.headers["content-type"])
-        case _ if asked.uri is not None:
+        case _ if request.uri is not None:
             assert call.served is not None  # noqa: S101
-            return allowed_reference(asked.uri, call.graph.uri, call.served.load_from)
-        case _ if asked.data is not None:
-            return BodyLines(asked.data)
+            return allowed_reference(request.uri, call.graph.uri, call.served.load_from)
+        case _ if request.data is not None:
+            return BodyLines(request.data)
         case _:
             raise RequestInvalid("the body needs `data` or `uri`")
 
 
 def _load(call: HttpCall, source: Any, uri: Any) -> Answer:
-    asked: LoadRequest = call.body
-    with explained(call, asked.branch or "main"), readable(call, source) as given:
+    request: LoadRequest = call.body
+    with explained(call, request.branch or "main"), readable(call, source) as given:
         return _loaded(
             call,
-            asked,
+            request,
             given,
             uri,
             idempotency_key=call.idempotency_key(),
-            dry_run=asked.dry_run,
+            dry_run=request.dry_run,
             progress=None if call.job is None else call.job.progress,
             options=Options(compatible=True) if isinstance(source, BodyLines) else None,
-            violations=False,  # the caller could not read a file of this machine
+            violations=False,  # the caller could not read a file on this machine
         )
 
 
-def _loaded(call: HttpCall, asked: LoadRequest, source: Any, uri: Any, **more: Any) -> Answer:
+def _loaded(call: HttpCall, request: LoadRequest, source: Any, uri: Any, **more: Any) -> Answer:
     done = call.graph.load(
         source,
-        mode=asked.mode,
-        branch=asked.branch or "main",
-        create_from=asked.create_from,
-        message=asked.message,
+        mode=request.mode,
+        branch=request.branch or "main",
+        create_from=request.create_from,
+        message=request.message,
         actor=call.actor,
         timeout=call.bounds.load_seconds_max,
         **more,
     )
-    return committed(LoadOutput.of(done, asked, call.actor, uri), done.commit)
+    return committed(LoadOutput.of(done, request, call.actor, uri), done.commit)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -103,44 +103,44 @@ def _loaded(call: HttpCall, asked: LoadRequest, source: Any, uri: Any, **more: A
 
 def preview_file(call: HttpCall) -> Answer:
     """The columns and the first rows of a file, as a load would read them."""
-    asked: PreviewRequest = call.body
-    with _file(call, asked.format) as path:
+    request: PreviewRequest = call.body
+    with _file(call, request.format) as path:
         found = preview(str(path), PREVIEW_ROWS, _spool(call).room)
     columns = [PreviewColumn(name, kind) for name, kind in found.columns.items()]
     return Answer(PreviewOutput(columns, [to_json(r) for r in found.rows], found.graph_records))
 
 
 def import_file(call: HttpCall) -> Answer:
-    """Load a file of rows of one type as one commit; with `check`, only say whether it could be loaded."""
-    asked: ImportRequest = call.body
-    options = Options(columns=_columns(asked.columns), unpacked_bytes_max=_spool(call).room)
-    with _file(call, asked.format) as path:
-        source = _rows_in(asked, path, options)
-        if asked.check:
-            return _checked(call, asked, source, options)
-        return _imported(call, asked, source, options)
+    """Load a file of rows of one type as one commit; with `check`, only report whether it could be loaded."""
+    request: ImportRequest = call.body
+    options = Options(columns=_columns(request.columns), unpacked_bytes_max=_spool(call).room)
+    with _file(call, request.format) as path:
+        source = _rows_in(request, path, options)
+        if request.check:
+            return _checked(call, request, source, options)
+        return _imported(call, request, source, options)
 
 
-def _rows_in(asked: ImportRequest, path: Path, options: Options) -> Any:
-    """What to load; the members of JSON rows are renamed on the way, as columns are by their reader."""
-    if asked.type is None:
+def _rows_in(request: ImportRequest, path: Path, options: Options) -> Any:
+    """The rows to load; the members of JSON rows are renamed, as columns are by their reader."""
+    if request.type is None:
         return str(path)
-    if asked.format != "ndjson" or not options.columns:
-        return {asked.type: str(path)}
+    if request.format != "ndjson" or not options.columns:
+        return {request.type: str(path)}
     names = dict(options.columns)
-    return {asked.type: (_renamed(record, names) for record in records(str(path)))}
+    return {request.type: (_renamed(record, names) for record in records(str(path)))}
 
 
 def _renamed(record: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     return {names.get(name, name): v for name, v in record.items() if names.get(name) != ""}
 
 
-def _checked(call: HttpCall, asked: ImportRequest, source: Any, options: Options) -> Answer:
+def _checked(call: HttpCall, request: ImportRequest, source: Any, options: Options) -> Answer:
     found = call.graph.load(
         source,
-        asked.mode,
-        asked.branch or "main",
-        asked.create_from,
+        request.mode,
+        request.branch or "main",
+        request.create_from,
         options=options,
         dry_run=True,
         violations=False,
@@ -148,22 +148,25 @@ def _checked(call: HttpCall, asked: ImportRequest, source: Any, options: Options
     return Answer(CheckedOutput(loaded(found.nodes), loaded(found.edges)))
 
 
-def _imported(call: HttpCall, asked: ImportRequest, source: Any, options: Options) -> Answer:
+def _imported(call: HttpCall, request: ImportRequest, source: Any, options: Options) -> Answer:
     wanted = LoadRequest(
-        branch=asked.branch, create_from=asked.create_from, mode=asked.mode, message=asked.message
+        branch=request.branch,
+        create_from=request.create_from,
+        mode=request.mode,
+        message=request.message,
     )
-    with explained(call, asked.branch or "main"):
+    with explained(call, request.branch or "main"):
         return _loaded(call, wanted, source, UNSET, options=options)
 
 
 def _columns(text: str | None) -> tuple[tuple[str, str], ...]:
-    """From a JSON object: names in the file, and the properties they fill; null leaves a column out."""
+    """From a JSON object of names in the file to the properties they fill; null leaves a column out."""
     if text is None:
         return ()
     try:
         given = msgspec.json.decode(text, type=dict[str, str | None])
     except msgspec.MsgspecError as error:
-        raise RequestInvalid(f"columns= is a JSON object of texts: {error}") from None
+        raise RequestInvalid(f"columns= must be a JSON object of strings: {error}") from None
     return tuple((name, target or "") for name, target in given.items())
 
 
@@ -174,7 +177,7 @@ def _spool(call: HttpCall) -> Spool:
 
 @contextmanager
 def _file(call: HttpCall, format: str) -> Iterator[Path]:
-    """The body as a file of its own; what goes wrong with it is told without saying where it was kept."""
+    """The body as a file; its errors do not reveal the path where it was stored."""
     with tempfile.TemporaryDirectory(prefix="omnigraph-import-") as folder:
         path = Path(folder) / f"{NAME}.{format}"
         with path.open("wb") as file:
@@ -187,14 +190,14 @@ def _file(call: HttpCall, format: str) -> Iterator[Path]:
             raise
 
 
-def _without(told: Any, folder: str) -> Any:
-    """The same, with files named as they were sent."""
-    match told:
+def _without(value: Any, folder: str) -> Any:
+    """The same, without the folder in names of files."""
+    match value:
         case str():
-            return told.replace(folder, "")
+            return value.replace(folder, "")
         case dict():
-            return {name: _without(value, folder) for name, value in told.items()}
+            return {name: _without(member, folder) for name, member in value.items()}
         case list():
-            return [_without(value, folder) for value in told]
+            return [_without(member, folder) for member in value]
         case _:
-            return told
+            return value

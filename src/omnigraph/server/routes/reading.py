@@ -1,4 +1,4 @@
-"""Queries, stored queries, the schema, and what a snapshot consists of."""
+"""Queries, stored queries, the schema, and the tables of a snapshot."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ BLOCK_BYTES = 64 << 10
 
 def read_on(call: HttpCall, stored: StoredQuery | None = None) -> Iterable[Need]:
     """Reading the branch the request or its text names; a point belongs to the branch it was written on."""
-    asked = call.body if call.body is not None else call.query
-    if isinstance(asked, QueryRequest) and statement_of(asked) is not None:
+    request = call.body if call.body is not None else call.query
+    if isinstance(request, QueryRequest) and statement_of(request) is not None:
         yield Need(Action.READ)
         return
-    if getattr(asked, "snapshot", None) and getattr(asked, "branch", None):
+    if getattr(request, "snapshot", None) and getattr(request, "branch", None):
         raise RequestInvalid("give branch or snapshot, not both")
-    yield from read_at(call, *_place(asked, stored))
+    yield from read_at(call, *_place(request, stored))
 
 
 def read_at(call: HttpCall, branch: str, point: str | None) -> Iterator[Need]:
-    """Reading a branch; who may read a point is known when it is found."""
+    """Reading a branch; the permission for a point is known once it is found."""
     if point is None:
         yield Need(Action.READ, branch)
     else:
         call.snapshot(branch, point)
 
 
-def _place(asked: Any, stored: StoredQuery | None = None) -> tuple[str, str | None]:
-    """The branch and the point a request is about: those its text uses, or those it names."""
-    text, language = getattr(asked, "text", None), getattr(asked, "language", None)
+def _place(request: Any, stored: StoredQuery | None = None) -> tuple[str, str | None]:
+    """The branch and the point of a request: those its text uses, or those it names."""
+    text, language = getattr(request, "text", None), getattr(request, "language", None)
     if stored is not None:
         text, language = stored.text, stored.language
-    given = getattr(asked, "snapshot", None) or getattr(asked, "at", None)
-    branch = getattr(asked, "branch", None) or MAIN
+    given = getattr(request, "snapshot", None) or getattr(request, "at", None)
+    branch = getattr(request, "branch", None) or MAIN
     named, point = named_place(
-        text or getattr(asked, "query_source", None) or "", language, branch, given
+        text or getattr(request, "query_source", None) or "", language, branch, given
     )
     return named, None if point is None else str(point)
 
@@ -81,7 +81,7 @@ def read_main(_: HttpCall) -> Iterable[Need]:
 
 
 def read_any(_: HttpCall) -> Iterable[Need]:
-    """Reading what belongs to no branch in particular."""
+    """Reading what does not belong to a branch."""
     return (Need(Action.READ),)
 
 
@@ -89,42 +89,42 @@ def read_any(_: HttpCall) -> Iterable[Need]:
 
 
 def query(call: HttpCall) -> Answer:
-    """Run a read; JSON, or Arrow, Parquet or CSV when `Accept` asks for one of them."""
-    asked: QueryRequest = call.body
-    text, chosen = source_of(asked)
-    check_settings(text, asked)
-    return _answer(call, asked, _run(call, asked, text, chosen), chosen)
+    """Run a read; JSON, or Arrow, Parquet or CSV if `Accept` says so."""
+    request: QueryRequest = call.body
+    text, chosen = source_of(request)
+    check_settings(text, request)
+    return _answer(call, request, _run(call, request, text, chosen), chosen)
 
 
-def _answer(call: HttpCall, asked: QueryRequest, result: Result, name: str) -> Answer:
+def _answer(call: HttpCall, request: QueryRequest, result: Result, name: str) -> Answer:
     wanted = call.headers.get("accept", "")
     for media, blocks in FORMS.items():
         if media in wanted:
             headers = {COMMIT_HEADER: result.commit}
             return Answer(media=media, headers=headers, blocks=blocks(result), commit=result.commit)
-    return Answer(_output(result, asked, name), commit=result.commit)
+    return Answer(_output(result, request, name), commit=result.commit)
 
 
 def query_many(call: HttpCall) -> Answer:
-    """Run a read once for each set of parameters; JSON, or Arrow with the rows of all runs one after the other.
+    """Run a read once for each set of parameters; JSON, or Arrow with the rows of all runs concatenated.
 
-    In Arrow the metadata of the schema says under `row_counts`, as a JSON list, how many rows each run has.
+    In Arrow the schema metadata has the row counts of the runs under `row_counts`, as a JSON list.
     """
-    asked: QueryManyRequest = call.body
-    (branch, at), name = _place(asked), query_name(asked.text, asked.name)
-    with watched(call, asked.text, name, asked.params, branch, at):
+    request: QueryManyRequest = call.body
+    (branch, at), name = _place(request), query_name(request.text, request.name)
+    with watched(call, request.text, name, request.params, branch, at):
         found = call.graph.query_many(
-            asked.text,
-            asked.params,
+            request.text,
+            request.params,
             name,
             branch=branch,
             at=at,
-            timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
-            max_rows=_rows_max(call, asked.max_rows),
+            timeout=call.seconds(call.bounds.query_seconds_max, request.timeout),
+            max_rows=_rows_max(call, request.max_rows),
         )
     found = [each.nodes_as_ids() for each in found] if call.wants_ids else found
     if not found:
-        raise RequestInvalid("params needs one set of parameters or more")
+        raise RequestInvalid("params needs at least one set of parameters")
     first, counts = found[0], [len(each) for each in found]
     if ARROW in call.headers.get("accept", ""):
         table = pa.concat_tables([each.to_arrow() for each in found])
@@ -144,29 +144,29 @@ def query_many(call: HttpCall) -> Answer:
 
 
 def read(call: HttpCall) -> Answer:
-    """Run a read, as clients before `/query` did."""
-    asked: QueryRequest = call.body
-    text, chosen = source_of(asked)
-    result = _run(call, asked, text, chosen).nodes_as_ids()
-    return Answer(_output(result, asked, chosen, with_commit=False), commit=result.commit)
+    """Run a read, for clients older than `/query`."""
+    request: QueryRequest = call.body
+    text, chosen = source_of(request)
+    result = _run(call, request, text, chosen).nodes_as_ids()
+    return Answer(_output(result, request, chosen, with_commit=False), commit=result.commit)
 
 
-def _run(call: HttpCall, asked: QueryRequest, text: str, name: str) -> Result:
-    branch, at = _place(asked)
-    chosen = None if statement_of(asked) else name
+def _run(call: HttpCall, request: QueryRequest, text: str, name: str) -> Result:
+    branch, at = _place(request)
+    chosen = None if statement_of(request) else name
     try:
-        with watched(call, text, name, asked.params, branch, at):
+        with watched(call, text, name, request.params, branch, at):
             found = call.graph.query(
                 text,
-                asked.params,
+                request.params,
                 chosen,
                 branch=branch,
                 at=at,
-                timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
-                max_rows=_rows_max(call, asked.max_rows),
-                explain=asked.explain,
-                language=asked.language,
-                settings=asked.settings,
+                timeout=call.seconds(call.bounds.query_seconds_max, request.timeout),
+                max_rows=_rows_max(call, request.max_rows),
+                explain=request.explain,
+                language=request.language,
+                settings=request.settings,
             )
             return found.nodes_as_ids() if call.wants_ids else found
     except QueryKindMismatch as mistake:
@@ -179,17 +179,17 @@ def _rows_max(call: HttpCall, wanted: int | None) -> int:
 
 
 def _output(
-    result: Result, asked: QueryRequest, name: str, *, with_commit: bool = True
+    result: Result, request: QueryRequest, name: str, *, with_commit: bool = True
 ) -> ReadOutput:
-    branch, point = _place(asked)
+    branch, point = _place(request)
     return ReadOutput.of(
         result,
         name,
-        ReadTarget(None if point or statement_of(asked) else branch, point),
-        rows_shown=asked.rows_shown,
+        ReadTarget(None if point or statement_of(request) else branch, point),
+        rows_shown=request.rows_shown,
         with_commit=with_commit,
-        with_types=asked.column_types,
-        with_plan=asked.explain,
+        with_types=request.column_types,
+        with_plan=request.explain,
     )
 
 
@@ -209,7 +209,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def file_blocks(batches: Iterable[pa.RecordBatch], format: str) -> Iterator[bytes]:
-    """A file that cannot be sent before it is whole, so it is made on disk."""
+    """A file that cannot be sent before it is complete, so it is written to disk."""
     with tempfile.TemporaryFile() as file:
         write_table(file, batches, format)
         file.seek(0)
@@ -225,7 +225,7 @@ FORMS: Mapping[str, Callable[[Result], Iterator[bytes]]] = {
 
 
 class _Outbox:
-    """A file that gives away what was written to it."""
+    """A file that hands over what was written to it."""
 
     closed = False
 
@@ -261,9 +261,9 @@ def list_queries(call: HttpCall) -> Answer:
 
 
 def invoke_needs(call: HttpCall) -> Iterator[Need]:
-    """Calling a stored query; whoever may not is told that there is none. Then what the query does.
+    """Calling a stored query (refused as if it did not exist), then what the query does.
 
-    Whoever may not see the list of them is not told by a refusal which there are.
+    To an actor who may not list the queries, no refusal reveals which exist.
     """
     yield Need(Action.INVOKE_QUERY, instead=_no_query())
     stored = _stored(call)
@@ -278,45 +278,45 @@ def invoke_needs(call: HttpCall) -> Iterator[Need]:
 
 
 def _change_on(call: HttpCall, stored: StoredQuery) -> Iterator[Need]:
-    asked: InvokeRequest = call.body
-    if asked.snapshot is not None:
+    request: InvokeRequest = call.body
+    if request.snapshot is not None:
         raise RequestInvalid("a mutation runs on a branch, not on a snapshot")
-    branch = written_branch(stored.text, stored.language, asked.branch or MAIN)
+    branch = written_branch(stored.text, stored.language, request.branch or MAIN)
     yield Need(Action.CHANGE, branch)
 
 
 def invoke(call: HttpCall) -> Answer:
     """Run a stored query with the values given."""
-    stored, asked = _stored(call), call.body
-    _check_expectation(stored, asked)
+    stored, request = _stored(call), call.body
+    _check_expectation(stored, request)
     if stored.mutates:
         wanted = MutateRequest(
             text=stored.text,
-            params=asked.params,
-            branch=asked.branch,
-            message=asked.message,
-            dry_run=asked.dry_run,
+            params=request.params,
+            branch=request.branch,
+            message=request.message,
+            dry_run=request.dry_run,
             language=stored.language,
         )
         return change(call, wanted, stored.text, stored.name)
-    if call.if_commit is not None or asked.dry_run:
-        what = "a dry run" if asked.dry_run else "a condition"
-        raise RequestInvalid(f"the stored query is a read; {what} fits only mutations")
+    if call.if_commit is not None or request.dry_run:
+        what = "a dry run" if request.dry_run else "a condition"
+        raise RequestInvalid(f"the stored query is a read; {what} is only for mutations")
     as_query = QueryRequest(
         text=stored.text,
-        params=asked.params,
-        branch=asked.branch,
-        snapshot=asked.snapshot,
-        rows_shown=asked.rows_shown,
-        column_types=asked.column_types,
+        params=request.params,
+        branch=request.branch,
+        snapshot=request.snapshot,
+        rows_shown=request.rows_shown,
+        column_types=request.column_types,
         language=stored.language,
     )
     result = _run(call, as_query, stored.text, stored.name)
     return _answer(call, as_query, result, stored.name)
 
 
-def _check_expectation(stored: StoredQuery, asked: InvokeRequest) -> None:
-    if asked.expect_mutation is not None and asked.expect_mutation is not stored.mutates:
+def _check_expectation(stored: StoredQuery, request: InvokeRequest) -> None:
+    if request.expect_mutation is not None and request.expect_mutation is not stored.mutates:
         what, verb = ("mutation", "mutate") if stored.mutates else ("read", "query")
         raise RequestInvalid(f"the stored query is a {what}: use {verb}")
 
@@ -333,7 +333,7 @@ def _no_query() -> StoredQueryNotFound:
     return StoredQueryNotFound("stored query not found")
 
 
-# --- what there is -------------------------------------------------------------------------------------------------
+# --- schema and tables ---------------------------------------------------------------------------------------------
 
 
 def schema(call: HttpCall) -> Answer:

@@ -39,19 +39,19 @@ DIGITS_MAX = 12  # of a number
 
 def checks(call: HttpCall) -> Answer:
     """The checks in force on a branch, or at a point."""
-    asked: BranchQuery = call.query
-    return Answer(ChecksOutput.of(call.graph.checks(asked.branch or "main", asked.at)))
+    request: BranchQuery = call.query
+    return Answer(ChecksOutput.of(call.graph.checks(request.branch or "main", request.at)))
 
 
 def apply_checks(call: HttpCall) -> Answer:
-    """Bring checks into force instead of those there are."""
-    asked: ChecksRequest = call.body
+    """Replace the checks in force."""
+    request: ChecksRequest = call.body
     done = call.graph.apply_checks(
-        asked.text,
-        asked.branch or "main",
-        asked.message,
+        request.text,
+        request.branch or "main",
+        request.message,
         call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
         timeout=call.bounds.write_seconds_max,
     )
     return committed(ChecksAppliedOutput.of(done), done.commit)
@@ -59,38 +59,40 @@ def apply_checks(call: HttpCall) -> Answer:
 
 def check(call: HttpCall) -> Answer:
     """Run checks on one state."""
-    asked: CheckRequest = call.body
+    request: CheckRequest = call.body
     found = call.graph.check(
-        asked.branch or "main",
-        asked.at,
-        before=asked.before,
-        only=asked.only,
-        timeout=call.seconds(call.bounds.query_seconds_max, asked.timeout),
-        record=asked.record,
+        request.branch or "main",
+        request.at,
+        before=request.before,
+        only=request.only,
+        timeout=call.seconds(call.bounds.query_seconds_max, request.timeout),
+        record=request.record,
         actor=call.actor,
     )
     return Answer(CheckReportOutput.of(found), commit=found.commit)
 
 
 def check_results(call: HttpCall) -> Answer:
-    """What checks found in a commit whenever they were run on it."""
+    """The results of all check runs on a commit."""
     found = call.graph.check_results(call.path["commit_id"])
     return Answer(CheckResultsOutput.of(found))
 
 
 def profile(call: HttpCall) -> Answer:
-    """What a state holds, column by column; with `before`, another one beside it."""
-    asked: ProfileQuery = call.query
+    """The profile of a state, column by column; with `before`, beside that of another one."""
+    request: ProfileQuery = call.query
     found = call.graph.profile(
-        asked.branch or "main", asked.at, before=asked.before, types=asked.types
+        request.branch or "main", request.at, before=request.before, types=request.types
     )
     return Answer(ProfileOutput.of(found), commit=found.commit)
 
 
 def blame(call: HttpCall) -> Answer:
-    """Who wrote what a node or edge says, cell by cell."""
-    asked: BranchQuery = call.query
-    found = call.graph.blame(call.path["type"], call.path["id"], asked.branch or "main", asked.at)
+    """Who wrote each value of a node or edge."""
+    request: BranchQuery = call.query
+    found = call.graph.blame(
+        call.path["type"], call.path["id"], request.branch or "main", request.at
+    )
     return Answer(BlameOutput.of(found))
 
 
@@ -106,21 +108,21 @@ def _number(call: HttpCall) -> int:
 
 def proposals(call: HttpCall) -> Answer:
     """Branches offered for merging, newest first."""
-    asked: ProposalsQuery = call.query
-    wanted = PROPOSALS_SHOWN if asked.limit is None else asked.limit
+    request: ProposalsQuery = call.query
+    wanted = PROPOSALS_SHOWN if request.limit is None else request.limit
     limit = within("proposals_shown_max", PROPOSALS_SHOWN_MAX, wanted)
-    return Answer(ProposalsOutput.of(call.graph.proposals(asked.state, asked.target, limit)))
+    return Answer(ProposalsOutput.of(call.graph.proposals(request.state, request.target, limit)))
 
 
 def proposal(call: HttpCall) -> Answer:
-    """One proposal, with everything that was said and done about it."""
+    """One proposal, with its comments and events."""
     return Answer(ProposalOutput.of(call.graph.proposal(_number(call))))
 
 
 def review(call: HttpCall) -> Answer:
-    """What a proposal would bring, whether it merges, what the checks found, and what is missing."""
-    asked: ReviewQuery = call.query
-    seconds = call.seconds(call.bounds.query_seconds_max, asked.timeout)
+    """The changes of a proposal, whether it merges, the results of its checks, and what is missing."""
+    request: ReviewQuery = call.query
+    seconds = call.seconds(call.bounds.query_seconds_max, request.timeout)
     found = call.graph.review(_number(call), timeout=seconds)
     catalog = call.unguarded.snapshot(at=found.head).catalog
     kinds = {kind.name: kind.kind for kind in catalog.entities()}
@@ -129,73 +131,77 @@ def review(call: HttpCall) -> Answer:
 
 def propose(call: HttpCall) -> Answer:
     """Offer a branch for merging."""
-    asked: ProposeRequest = call.body
+    request: ProposeRequest = call.body
     found = call.graph.propose(
-        asked.source,
-        asked.title,
-        asked.into or "main",
-        text=asked.text,
-        reviewers=asked.reviewers,
+        request.source,
+        request.title,
+        request.into or "main",
+        text=request.text,
+        reviewers=request.reviewers,
         actor=call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
     )
     return Answer(ProposalOutput.of(found))
 
 
 def comment(call: HttpCall) -> Answer:
-    """Say something about a proposal, a type, a row or a cell."""
-    asked: CommentRequest = call.body
+    """Comment on a proposal, a type, a row or a cell."""
+    request: CommentRequest = call.body
     found = call.graph.comment(
         _number(call),
-        asked.text,
-        type=asked.type,
-        id=asked.id,
-        property=asked.property,
+        request.text,
+        type=request.type,
+        id=request.id,
+        property=request.property,
         actor=call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
     )
     return Answer(ProposalOutput.of(found))
 
 
 def approve(call: HttpCall) -> Answer:
-    """Approve a proposal as its branch is now."""
-    asked: ApproveRequest = call.body
+    """Approve a proposal at the current head of its branch."""
+    request: ApproveRequest = call.body
     found = call.graph.approve(
-        _number(call), head=asked.head, text=asked.text, actor=call.actor, dry_run=asked.dry_run
+        _number(call),
+        head=request.head,
+        text=request.text,
+        actor=call.actor,
+        dry_run=request.dry_run,
     )
     return Answer(ProposalOutput.of(found))
 
 
 def request_changes(call: HttpCall) -> Answer:
-    """Ask for changes before a proposal may be merged."""
-    asked: ChangesRequest = call.body
+    """Request changes before a proposal may be merged."""
+    request: ChangesRequest = call.body
     found = call.graph.request_changes(
-        _number(call), asked.text, head=asked.head, actor=call.actor, dry_run=asked.dry_run
+        _number(call), request.text, head=request.head, actor=call.actor, dry_run=request.dry_run
     )
     return Answer(ProposalOutput.of(found))
 
 
 def close(call: HttpCall) -> Answer:
-    """End a proposal without merging it."""
-    asked: CloseRequest = call.body
+    """Close a proposal without merging it."""
+    request: CloseRequest = call.body
     found = call.graph.close_proposal(
-        _number(call), text=asked.text, actor=call.actor, dry_run=asked.dry_run
+        _number(call), text=request.text, actor=call.actor, dry_run=request.dry_run
     )
     return Answer(ProposalOutput.of(found))
 
 
 def merge(call: HttpCall) -> Answer:
     """Merge a proposal as one commit that names it."""
-    asked: MergeProposalRequest = call.body
+    request: MergeProposalRequest = call.body
     number = _number(call)
     done = call.graph.merge_proposal(
         number,
-        asked.dry_run,
-        head=asked.head,
-        strategy=asked.strategy,
-        resolutions=asked.resolutions,
-        skip_checks=asked.skip_checks,
-        message=asked.message,
+        request.dry_run,
+        head=request.head,
+        strategy=request.strategy,
+        resolutions=request.resolutions,
+        skip_checks=request.skip_checks,
+        message=request.message,
         actor=call.actor,
         timeout=call.bounds.load_seconds_max,
     )

@@ -1,4 +1,4 @@
-"""The explorer: the pages of a built single-page application, and how to get it where it is not built."""
+"""The explorer: the pages of a built single-page application, and how to get it if it is not built."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExplorerMissing(OmnigraphError):
     code, kind = "explorer_missing", Kind.NOT_FOUND
     default_help = (
         "Packages from PyPI have it. In a source tree, install Node.js and run `make explorer`; "
-        "`/docs` shows the routes that are there without it."
+        "`/docs` shows the routes that work without it."
     )
 
 
@@ -80,7 +80,7 @@ def _answer(call: HttpCall, name: str, keeping: str) -> Answer:
     if found is None or not stat.S_ISREG(found.st_mode):
         require_built()
         raise PageNotFound("file not found")
-    asked = [(key.encode(), value.encode("latin-1")) for key, value in call.headers.items()]
-    response = files.file_response(path, found, {"headers": asked})
+    headers = [(key.encode(), value.encode("latin-1")) for key, value in call.headers.items()]
+    response = files.file_response(path, found, {"headers": headers})
     response.headers.update({**PROTECTIVE, "Cache-Control": keeping})
     return Answer(app=GZipMiddleware(response))

@@ -1,4 +1,4 @@
-"""Branches, tags, commits, merges and what else is done with versions."""
+"""Branches, tags, commits, merges and other operations on versions."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def list_branches(call: HttpCall) -> Answer:
 
 
 def create_branch(call: HttpCall) -> Answer:
-    """Make a branch; nothing is copied."""
-    asked: BranchRequest = call.body
-    start = asked.from_ or "main"
-    call.graph.create_branch(asked.name, start, actor=call.actor, dry_run=asked.dry_run)
-    return Answer(BranchOutput(call.graph.uri, asked.name, call.actor, start))
+    """Create a branch; nothing is copied."""
+    request: BranchRequest = call.body
+    start = request.from_ or "main"
+    call.graph.create_branch(request.name, start, actor=call.actor, dry_run=request.dry_run)
+    return Answer(BranchOutput(call.graph.uri, request.name, call.actor, start))
 
 
 def delete_branch(call: HttpCall) -> Answer:
@@ -74,21 +74,21 @@ def list_tags(call: HttpCall) -> Answer:
 
 
 def create_tag(call: HttpCall) -> Answer:
-    """Name a commit; it stays readable whatever is cleaned up."""
-    asked: TagRequest = call.body
+    """Tag a commit; cleanup keeps it readable."""
+    request: TagRequest = call.body
     id = call.graph.tag(
-        asked.name,
-        asked.at,
-        branch=asked.branch or "main",
+        request.name,
+        request.at,
+        branch=request.branch or "main",
         actor=call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
     )
-    answer = TagOutput(name=asked.name, graph_commit_id=id, actor_id=call.actor)
+    answer = TagOutput(name=request.name, graph_commit_id=id, actor_id=call.actor)
     return Answer(answer, commit=id)
 
 
 def delete_tag(call: HttpCall) -> Answer:
-    """Take a tag away."""
+    """Delete a tag."""
     call.graph.delete_tag(call.path["name"], dry_run=call.query.dry_run)
     return Answer(TagOutput(name=call.path["name"], actor_id=call.actor))
 
@@ -97,20 +97,20 @@ def delete_tag(call: HttpCall) -> Answer:
 
 
 def get_maintenance(call: HttpCall) -> Answer:
-    """Which process maintains the graph, and what was done last."""
+    """The process that maintains the graph, and its last work."""
     return Answer(MaintenanceOutput.of(call.graph.maintenance()))
 
 
 def get_retention(call: HttpCall) -> Answer:
-    """How much history maintenance leaves."""
+    """How much history maintenance keeps."""
     return Answer(RetentionOutput.of(call.graph.retention()))
 
 
 def set_retention(call: HttpCall) -> Answer:
-    """Say how much history maintenance leaves."""
-    asked: RetentionRequest = call.body
+    """Set how much history maintenance keeps."""
+    request: RetentionRequest = call.body
     policy = call.graph.set_retention(
-        asked.keep, asked.days, asked.every_hours, actor=call.actor, dry_run=asked.dry_run
+        request.keep, request.days, request.every_hours, actor=call.actor, dry_run=request.dry_run
     )
     return Answer(RetentionOutput.of(policy))
 
@@ -120,15 +120,15 @@ def set_retention(call: HttpCall) -> Answer:
 
 def list_commits(call: HttpCall) -> Answer:
     """The commits that led to a branch's head, newest first."""
-    asked: CommitsQuery = call.query
-    limit = call.bounds.commits_max if asked.limit is None else asked.limit
+    request: CommitsQuery = call.query
+    limit = call.bounds.commits_max if request.limit is None else request.limit
     found = call.graph.log(
-        asked.branch or "main",
+        request.branch or "main",
         min(limit, call.bounds.commits_max),
-        asked.actor,
-        asked.kind,
-        at=asked.at,
-        maintenance=asked.maintenance,
+        request.actor,
+        request.kind,
+        at=request.at,
+        maintenance=request.maintenance,
     )
     return Answer(CommitsOutput([CommitOutput.of(commit) for commit in found]))
 
@@ -140,64 +140,64 @@ def get_commit(call: HttpCall) -> Answer:
 
 
 def diff(call: HttpCall) -> Answer:
-    """What turns one point into another: counts, schema steps, and the first rows."""
-    asked: DiffQuery = call.query
-    within("diff_rows_max", call.bounds.diff_rows_max, asked.limit)
+    """The difference between two points: counts, schema steps, and the first rows."""
+    request: DiffQuery = call.query
+    within("diff_rows_max", call.bounds.diff_rows_max, request.limit)
     found = call.graph.diff(
-        asked.a,
-        asked.b,
-        branch=asked.branch or "main",
-        types=asked.types,
-        operations=asked.operations,
-        from_merge_base=asked.from_merge_base,
+        request.a,
+        request.b,
+        branch=request.branch or "main",
+        types=request.types,
+        operations=request.operations,
+        from_merge_base=request.from_merge_base,
     )
-    return Answer(DiffOutput.of(found, asked.limit), commit=found.to_commit)
+    return Answer(DiffOutput.of(found, request.limit), commit=found.to_commit)
 
 
 # --- merging and undoing -------------------------------------------------------------------------------------------
 
 
 def merge(call: HttpCall) -> Answer:
-    """Bring what a branch did to another, as one commit."""
-    asked: MergeRequest = call.body
-    target = asked.into or "main"
-    if asked.source == target:
+    """Merge a branch into another as one commit."""
+    request: MergeRequest = call.body
+    target = request.into or "main"
+    if request.source == target:
         raise OptionInvalid("a branch cannot be merged into itself")
     done = call.graph.merge(
-        asked.source,
+        request.source,
         target,
-        asked.dry_run,
-        strategy=asked.strategy,
-        resolutions=asked.resolutions,
-        message=asked.message,
+        request.dry_run,
+        strategy=request.strategy,
+        resolutions=request.resolutions,
+        message=request.message,
         actor=call.actor,
         timeout=call.bounds.load_seconds_max,
     )
-    output = settled_merge(call, done, asked.source, target)
-    if asked.delete_branch and not asked.dry_run:
-        output = _with_deletion(call, output, asked.source)
+    output = settled_merge(call, done, request.source, target)
+    if request.delete_branch and not request.dry_run:
+        output = _with_deletion(call, output, request.source)
     return committed(output, done.commit)
 
 
 def settled_merge(call: HttpCall, done: MergeResult, source: str, target: str) -> MergeOutput:
-    """How a merge ended; conflicts are an error to clients of this protocol."""
+    """The result of a merge; conflicts are an error in this protocol."""
     if done.conflicts:
-        raise conflicts_told(call, done.conflicts, target)
+        raise conflict_error(call, done.conflicts, target)
     return MergeOutput.of(done, source, target, call.actor)
 
 
-def conflicts_told(call: HttpCall, conflicts: Sequence[Conflict], target: str) -> MergeConflicts:
-    """The error that names the conflicts of a merge, in the words of the protocol."""
+def conflict_error(call: HttpCall, conflicts: Sequence[Conflict], target: str) -> MergeConflicts:
+    """The error that names the conflicts of a merge, in the terms of the protocol."""
     catalog = call.unguarded.snapshot(target).catalog
     kinds = {c.type: catalog.entity(c.type) for c in conflicts}
     words = {name: "node" if kind is None else kind.kind for name, kind in kinds.items()}
-    told = [ConflictOutput.of(c, words[c.type]) for c in conflicts]
-    found = msgspec.to_builtins(told, enc_hook=str)
+    outputs = [ConflictOutput.of(c, words[c.type]) for c in conflicts]
+    found = msgspec.to_builtins(outputs, enc_hook=str)
     return MergeConflicts(merge_summary(found), details={"merge_conflicts": found})
 
 
 def _with_deletion(call: HttpCall, output: MergeOutput, source: str) -> MergeOutput:
-    """The merge stands whatever becomes of the deletion."""
+    """The merge stands even if the deletion fails."""
     try:
         call.require(Need(Action.BRANCH_DELETE, target_branch=source))
         call.graph.delete_branch(source, actor=call.actor)
@@ -213,35 +213,35 @@ def revert(call: HttpCall) -> Answer:
 
 
 def cherry_pick(call: HttpCall) -> Answer:
-    """Do what one commit did on a branch."""
+    """Apply the changes of one commit to a branch."""
     return _undo(call, call.graph.cherry_pick)
 
 
 def _undo(call: HttpCall, verb: Any) -> Answer:
-    asked: UndoRequest = call.body
-    branch = asked.branch or "main"
+    request: UndoRequest = call.body
+    branch = request.branch or "main"
     done: MergeResult = verb(
-        asked.commit,
+        request.commit,
         branch,
-        asked.dry_run,
-        strategy=asked.strategy,
-        resolutions=asked.resolutions,
-        message=asked.message,
+        request.dry_run,
+        strategy=request.strategy,
+        resolutions=request.resolutions,
+        message=request.message,
         actor=call.actor,
         timeout=call.bounds.write_seconds_max,
     )
-    output = settled_merge(call, done, asked.commit, branch)
+    output = settled_merge(call, done, request.commit, branch)
     return committed(output, done.commit)
 
 
 def reset(call: HttpCall) -> Answer:
-    """Make a branch what it was at another point, as a new commit."""
-    asked: ResetRequest = call.body
-    branch = asked.branch or "main"
+    """Restore a branch to the state of another point, as a new commit."""
+    request: ResetRequest = call.body
+    branch = request.branch or "main"
     done = call.graph.reset(
-        asked.to, branch, asked.dry_run, message=asked.message, actor=call.actor
+        request.to, branch, request.dry_run, message=request.message, actor=call.actor
     )
-    return committed(MergeOutput.of(done, asked.to, branch, call.actor), done.commit)
+    return committed(MergeOutput.of(done, request.to, branch, call.actor), done.commit)
 
 
 # --- the history of all branches -------------------------------------------------------------------------------------
@@ -251,15 +251,15 @@ COMMITS_MAX = 1000
 
 
 def history(call: HttpCall) -> Answer:
-    """The commits of all branches the caller may read; `before` goes on from an earlier answer's `next`."""
-    asked: HistoryQuery = call.query
-    wanted = COMMITS if asked.limit is None else asked.limit
+    """The commits of all branches the caller may read; `before` continues from an earlier `next`."""
+    request: HistoryQuery = call.query
+    wanted = COMMITS if request.limit is None else request.limit
     limit = within("commits_max", COMMITS_MAX, wanted, least=1)
     graph = call.unguarded
     names = [n for n in sorted(graph.branches()) if may(call.guard, Need(Action.READ, n))]
     found: dict[str, Commit] = {}
     for name in names:
-        found.update((commit.id, commit) for commit in _log(graph, name, asked.before, limit + 1))
+        found.update((commit.id, commit) for commit in _log(graph, name, request.before, limit + 1))
     newest = sorted(found.values(), key=lambda c: (c.time, c.id), reverse=True)
     page = _page(newest, limit)
     tags = graph.tags().items()
@@ -274,7 +274,7 @@ def history(call: HttpCall) -> Answer:
 
 
 def _parents(graph: Graph, commit: Commit, found: Mapping[str, Commit]) -> list[str]:
-    """The commits a line leads to: maintenance and the making of branches are stepped over."""
+    """The commits a line leads to: maintenance and the creation of branches are skipped."""
     return [
         id if id in found else graph.snapshot("main", id).commit_id
         for id in commit.parents

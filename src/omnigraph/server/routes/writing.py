@@ -17,7 +17,7 @@ from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.request import Answer, HttpCall, committed
-from omnigraph.server.routes.versions import conflicts_told
+from omnigraph.server.routes.versions import conflict_error
 from omnigraph.statements import file_of, lone_statement, target_of, written_branch
 from omnigraph.wire.answers import (
     AppliedOutput,
@@ -36,18 +36,21 @@ from omnigraph.wire.requests import (
 
 
 def change_on(call: HttpCall) -> Iterable[Need]:
-    """Changing the branch the request names; a statement about branches is asked about by the verb it stands for."""
-    asked = call.body
-    if statement_of(asked) is not None:
+    """Changing the branch the request names; a statement about branches is authorised by its verb."""
+    request = call.body
+    if statement_of(request) is not None:
         return ()
     return (
-        Need(Action.CHANGE, written_branch(_text_of(asked), asked.language, asked.branch or MAIN)),
+        Need(
+            Action.CHANGE,
+            written_branch(_text_of(request), request.language, request.branch or MAIN),
+        ),
     )
 
 
 @contextmanager
 def explained(call: HttpCall, branch: str) -> Iterator[None]:
-    """Failures of a write, with what their answers tell besides: the branch, and what kind of type it was."""
+    """Failures of a write, with details for their responses: the branch, and the kind of the type."""
     try:
         yield
     except PreconditionFailed as lost:
@@ -72,36 +75,36 @@ def _kind_of(call: HttpCall, branch: str, type_name: str) -> str:
 
 
 def statement_of(
-    asked: QueryRequest | MutateRequest,
+    request: QueryRequest | MutateRequest,
 ) -> ast.ShowSettings | ast.BranchStatement | None:
-    """The statement a request is, which has no query; its own words say what it is about."""
-    text = asked.text if asked.text is not None else asked.query_source
-    found = None if text is None else lone_statement(text, asked.language)
-    if isinstance(found, ast.BranchStatement) and asked.branch not in (None, "main"):
+    """The statement of a request, which has no query; its text names its branches."""
+    text = request.text if request.text is not None else request.query_source
+    found = None if text is None else lone_statement(text, request.language)
+    if isinstance(found, ast.BranchStatement) and request.branch not in (None, "main"):
         raise RequestInvalid("a statement about branches names them itself; leave `branch` out")
     return found
 
 
-def _text_of(asked: QueryRequest | MutateRequest) -> str:
-    return (asked.text if asked.text is not None else asked.query_source) or ""
+def _text_of(request: QueryRequest | MutateRequest) -> str:
+    return (request.text if request.text is not None else request.query_source) or ""
 
 
-def source_of(asked: QueryRequest | MutateRequest) -> tuple[str, str]:
+def source_of(request: QueryRequest | MutateRequest) -> tuple[str, str]:
     """The text and the name of its query, under the field names of this or of older clients."""
-    text = asked.text if asked.text is not None else asked.query_source
+    text = request.text if request.text is not None else request.query_source
     if text is None:
         raise RequestInvalid("the body needs `query`")
-    name = asked.name if asked.name is not None else asked.query_name
-    return text, query_name(text, name, asked.language)
+    name = request.name if request.name is not None else request.query_name
+    return text, query_name(text, name, request.language)
 
 
-def check_settings(text: str, asked: QueryRequest) -> None:
-    """What a request may set; where its server runs queries, and with what, it may not."""
-    lines = file_of(text).settings if is_file_text(text, asked.language) else ()
-    wanted = [*(asked.settings or {}).items(), *((line.name, line.value) for line in lines)]
+def check_settings(text: str, request: QueryRequest) -> None:
+    """Check the settings of a request: where its server runs queries, and with what, cannot be set."""
+    lines = file_of(text).settings if is_file_text(text, request.language) else ()
+    wanted = [*(request.settings or {}).items(), *((line.name, line.value) for line in lines)]
     for name, value in wanted:
         if name in SETTINGS and SETTINGS[name].scope == PROCESS and value is not None:
-            message = f"setting `{name}` is one of the process; a request cannot change it"
+            message = f"setting `{name}` belongs to the process; a request cannot change it"
             raise RequestInvalid(message)
         if (name, value) == ("engine", "spark"):
             raise RequestInvalid("a server runs queries itself; setting `engine` must be local")
@@ -112,65 +115,65 @@ def mutate(call: HttpCall) -> Answer:
     return change(call, call.body, *source_of(call.body))
 
 
-def change(call: HttpCall, asked: MutateRequest, text: str, name: str) -> Answer:
+def change(call: HttpCall, request: MutateRequest, text: str, name: str) -> Answer:
     """Run the named mutation of a text, or the statement it is."""
-    branch = written_branch(text, asked.language, asked.branch or MAIN)
-    statement = statement_of(asked)
+    branch = written_branch(text, request.language, request.branch or MAIN)
+    statement = statement_of(request)
     if isinstance(statement, ast.BranchStatement):
         branch = target_of(statement)
     with explained(call, branch), conflicts_in_words(call, branch):
         done = call.graph.mutate(
             text,
-            asked.params,
+            request.params,
             None if statement else name,
             branch="main" if statement else branch,
             if_commit=call.if_commit,
-            message=asked.message,
+            message=request.message,
             actor=call.actor,
             idempotency_key=call.idempotency_key(),
-            language=asked.language,
-            dry_run=asked.dry_run,
-            timeout=call.seconds(call.bounds.write_seconds_max, asked.timeout),
+            language=request.language,
+            dry_run=request.dry_run,
+            timeout=call.seconds(call.bounds.write_seconds_max, request.timeout),
         )
     return committed(ChangeOutput.of(done, branch, name, call.actor), done.commit)
 
 
 @contextmanager
 def conflicts_in_words(call: HttpCall, target: str) -> Iterator[None]:
-    """Conflicts of a merge, in the words of the protocol."""
+    """Conflicts of a merge, in the terms of the protocol."""
     try:
         yield
     except MergeConflicts as refused:
-        raise conflicts_told(call, refused.conflicts, target) from None
+        raise conflict_error(call, refused.conflicts, target) from None
 
 
 # --- several writes as one commit ------------------------------------------------------------------------------------
 
 
 def write_needs(call: HttpCall) -> Iterable[Need]:
-    """Changing the branch, in each of the ways the steps do."""
-    asked: WriteRequest = call.body
-    branch = asked.branch or "main"
+    """Changing the branch, in each way the steps do."""
+    request: WriteRequest = call.body
+    branch = request.branch or "main"
     yield Need(Action.CHANGE, branch)
-    for mode in sorted({step.mode for step in asked.steps if step.load is not None}):
+    for mode in sorted({step.mode for step in request.steps if step.load is not None}):
         yield Need(Action.CHANGE, branch, mode=mode)
 
 
 def write(call: HttpCall) -> Answer:
     """Run mutations and small loads in order, each seeing the ones before it, as one commit or not at all."""
-    asked: WriteRequest = call.body
-    branch = asked.branch or "main"
+    request: WriteRequest = call.body
+    branch = request.branch or "main"
     with explained(call, branch):
         block = call.graph.branch(branch).write(
-            asked.message,
+            request.message,
             actor=call.actor,
             if_commit=call.if_commit,
             idempotency_key=call.idempotency_key(),
-            timeout=call.seconds(call.bounds.write_seconds_max, asked.timeout),
-            dry_run=asked.dry_run,
+            timeout=call.seconds(call.bounds.write_seconds_max, request.timeout),
+            dry_run=request.dry_run,
         )
         with block:
-            for number, step in enumerate(asked.steps, 1):
+            for number, step in enumerate(request.steps, 1):
                 _take(block, step, number)
     results = [result.to_json() for result in block.results]
     commit = maybe_commit(block.commit)
@@ -191,26 +194,26 @@ def _take(block: WriteBlock, step: WriteStep, number: int) -> None:
 
 
 def plan_schema(call: HttpCall) -> Answer:
-    """What applying a schema would do."""
-    asked: SchemaRequest = call.body
+    """The changes applying a schema would make."""
+    request: SchemaRequest = call.body
     plan = call.graph.plan_schema(
-        asked.text, asked.branch or "main", allow_data_loss=asked.allow_data_loss
+        request.text, request.branch or "main", allow_data_loss=request.allow_data_loss
     )
     return Answer(PlanOutput.of(plan))
 
 
 def apply_schema(call: HttpCall) -> Answer:
-    """Bring a schema into force, as one commit."""
-    asked: SchemaRequest = call.body
+    """Apply a schema as one commit."""
+    request: SchemaRequest = call.body
     done = call.graph.apply_schema(
-        asked.text,
-        asked.branch or "main",
-        asked.allow_data_loss,
-        message=asked.message,
+        request.text,
+        request.branch or "main",
+        request.allow_data_loss,
+        message=request.message,
         actor=call.actor,
-        dry_run=asked.dry_run,
+        dry_run=request.dry_run,
         timeout=call.bounds.load_seconds_max,
     )
-    head = call.unguarded.snapshot(asked.branch or "main")
+    head = call.unguarded.snapshot(request.branch or "main")
     content = AppliedOutput.of(done, call.graph.uri, head)
     return committed(content, done.commit)
