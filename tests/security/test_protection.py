@@ -305,7 +305,7 @@ rules:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ("main: {push: [nobody]}", "no group 'nobody'"),
+        ("main: {push: [nobody]}", "unknown group 'nobody'"),
         ("main: {approvals: -1}", "approvals is from 0"),
         ("'': {}", "name of a branch"),
         ("main: {aprovals: 2}", "aprovals"),
