@@ -148,9 +148,7 @@ class LiveRef(Struct, frozen=True, tag="live"):
     member: int | None = None
     actor: str | None = None
     time: int = 0
-    writes: bool = (
-        False  # the branch's first commit brings files: a collection cancels it while unfinished
-    )
+    writes: bool = False  # the first commit brings files: a collection cancels it while unfinished
 
 
 class DeletedRef(Struct, frozen=True, tag="deleted"):

@@ -23,9 +23,7 @@ SECONDS = "seconds"
 LOOKS = (
     16  # looks at the branch while another writer has room, so that waits end soon after they can
 )
-SLACK = (
-    3.0  # times what the last round took after the head was known: reading and creating come on top
-)
+SLACK = 3.0  # times what moving staged work took: reading and creating come on top
 SECONDS_MIN = 0.1
 
 

@@ -22,9 +22,7 @@ class Limits:
     stand_back_seconds_max: float = 0.1  # pause after a lost race for the next commit
     room_after_losses: int = 6  # lost races after which a write asks others to make room
     room_after_seconds: float = 2.0  # of attempts before it asks
-    room_after_losses_of_long: int = (
-        2  # the same for work that took longer than the room it asks for
-    )
+    room_after_losses_of_long: int = 2  # the same, for work longer than the room it needs
     room_seconds_max: float = 3.0  # that others wait for an asking writer
     meetings_max: int = 8  # runs of work too long for that, each interfered with by another commit
     group_members_max: int = 64  # plans folded into one commit
@@ -38,12 +36,8 @@ class Limits:
     object_bytes_max: int = 64 << 20  # of a commit, schema or plan object, unpacked
     commits_cached_max: int = 4096
     queries_cached_max: int = 512
-    query_memory_bytes_max: int | None = (
-        None  # memory of one query; without it, a share of the machine
-    )
-    interactive_rows_max: int = (
-        5_000_000  # that a check reads in process; more need a configured Spark
-    )
+    query_memory_bytes_max: int | None = None  # of one query; otherwise a share of the machine
+    interactive_rows_max: int = 5_000_000  # that a check reads in process; more need Spark
     interactive_bytes_max: int = (
         256 << 20
     )  # of input files; larger loads run on Spark where it is installed

@@ -83,9 +83,7 @@ class Question:
     target_branch: str | None = None
     mode: str | None = None  # of a load: append, merge or overwrite
     type: str | None = None  # whose rows; None: not known yet
-    proposal: bool = (
-        False  # whether it is the merge of a proposal that has what its target requires
-    )
+    proposal: bool = False  # the merge of a proposal that has what its target requires
 
     def __post_init__(self) -> None:
         for name in ("branch", "target_branch"):
