@@ -1,5 +1,8 @@
 """What keeping a graph in order costs: requests to remove history, and a server under steady writes that stays flat.
 
+The second part starts `omnigraph serve`, sends it every write and look-up, and nothing else maintains the graph:
+`python -m benchmarks.upkeep steady` runs it alone.
+
 Budget: removing all but ten of 10,000 commits takes fewer than 500 requests on a store that deletes in bulk. Under
 steady writes with maintenance in the background, the time of a look-up and the bytes on disk are in the last quarter at
 most twice what they were in the second; fragments and rows no index knows stay below what makes maintenance due.
@@ -11,14 +14,19 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 from tests.support.worlds import add_knows
 
+import omnigraph
 from benchmarks.core import Place, line, new_graph, places, verdict
-from omnigraph.graph import Graph
+from benchmarks.server import Running, serving
+from omnigraph.graph import open_graph
 from omnigraph.storage import metrics
 from omnigraph.write.maintain import backlog
 
@@ -27,7 +35,7 @@ REQUESTS_MAX = 500
 GROWTH_MAX = 2.0
 LOOKUPS = 20
 SAMPLES = 12
-LOOK_SECONDS = 5.0
+LISTED = 100_000
 WRITES_PER_SECOND = 20
 
 
@@ -71,14 +79,14 @@ class Sample:
     commits: int
 
 
-def look(graph: Graph, folder: Path, commits: int) -> Sample:
-    snapshot = graph.snapshot()
+def look(served: Any, folder: Path, commits: int) -> Sample:
+    snapshot = open_graph(str(folder)).snapshot()
     table = snapshot.table_of(snapshot.catalog.nodes["Person"])
     text = "query q($name: String) { match { $p: Person { name: $name } } return { $p.age } }"
     times = []
     for number in range(LOOKUPS):
         began = time.perf_counter()
-        graph.query(text, {"name": f"p{number}"})
+        served.query(text, {"name": f"p{number}"})
         times.append((time.perf_counter() - began) * 1e3)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return Sample(
@@ -87,19 +95,22 @@ def look(graph: Graph, folder: Path, commits: int) -> Sample:
 
 
 def steadily(place: Place) -> None:
-    """Twenty writes a second, each replacing one of a thousand people, with maintenance beside it."""
+    """Twenty writes a second, each replacing one of a thousand people."""
     minutes = setting("MINUTES", 30)
-    graph, number, samples = new_graph(place.uri("steady")), 0, list[Sample]()
-    graph.set_retention(100, every_hours=max(0.001, minutes / 60 / SAMPLES / 2))
-    began = time.monotonic()
-    with graph.upkeep(every=LOOK_SECONDS) as upkeep:
+    uri, number, samples = place.uri("steady"), 0, list[Sample]()
+    new_graph(uri).set_retention(100, every_hours=max(0.001, minutes / 60 / SAMPLES / 2))
+    with serving(uri) as server:
+        served = omnigraph.open(f"http://{server.host}:{server.port}/graphs/default")
+        began = time.monotonic()
         while (elapsed := time.monotonic() - began) < minutes * 60:
-            graph.load({"Person": [{"name": f"p{number % 1000}", "age": number % 100}]})
+            served.load({"Person": [{"name": f"p{number % 1000}", "age": number % 100}]})
             number += 1
             if elapsed >= (len(samples) + 1) * minutes * 60 / SAMPLES:
-                samples.append(look(graph, Path(place.uri("steady")), number))
+                samples.append(look(served, Path(uri), number))
             time.sleep(max(0.0, number / WRITES_PER_SECOND - (time.monotonic() - began)))
-        counts = dict(upkeep.caretaker.counts)
+        done = maintenance_metrics(server)
+        listed = sum(1 for _ in served.log(limit=LISTED, maintenance=True))
+        written = sum(1 for _ in served.log(limit=LISTED))
     for sample in samples:
         line(
             f"after {sample.commits:,} writes",
@@ -113,13 +124,22 @@ def steadily(place: Place) -> None:
     for name in ("disk_bytes", "lookup_ms"):
         means = [statistics.mean(getattr(each, name) for each in part) for part in (early, late)]
         line(f"  {name}: last quarter / second", verdict(means[1] / means[0], GROWTH_MAX))
-    print(f"what maintenance did: {counts}")
+    print(f"commits: {written:,} by the writer, {listed - written:,} by maintenance")
+    for text in done:
+        print(text)
+
+
+def maintenance_metrics(server: Running) -> list[str]:
+    """What `/metrics` says about maintenance."""
+    with urlopen(f"http://{server.host}:{server.port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return [text for text in lines if text.startswith("omnigraph_maintenance")]
 
 
 def run() -> None:
     """Print the table."""
     with places() as stores:
-        for place in stores:
+        for place in stores if sys.argv[1:] != ["steady"] else ():
             by_history(place)
         print()
         line("", "fragments", "not indexed", "look-up", "disk")
