@@ -152,7 +152,7 @@ def _memory(folder: Path, size: Size) -> None:
         )
         with _watched() as seen:
             seconds = _timed(f"validated load of {size.people + edges:,} rows", work)[1]
-        peaks.append(max(seen, default=0))
+        peaks.append(seen.task)
         driver = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         print(
             f"{'':4}{(size.people + edges) / seconds:,.0f} rows/s, largest task {peaks[-1]:,.0f} MB,"
@@ -267,35 +267,65 @@ def _seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+@dataclass
+class Peaks:
+    """The most resident megabytes seen of the driver, its Java, the largest Python task, and all of them together."""
+
+    driver: float = 0.0
+    java: float = 0.0
+    task: float = 0.0
+    whole: float = 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"driver {self.driver:,.0f} MB, Java {self.java:,.0f} MB, largest task {self.task:,.0f} MB, "
+            f"together {self.whole:,.0f} MB"
+        )
+
+    def look(self) -> None:
+        """This process and those below it; others may run Spark beside it."""
+        driver, java, tasks = _resident(os.getpid()), 0.0, [0.0]
+        for pid in _below(os.getpid()):
+            command = _command(pid)
+            if b"pyspark.daemon" in command:
+                tasks.append(_resident(pid))
+            elif b"java" in command.split(b"\0", 1)[0]:
+                java += _resident(pid)
+        self.driver, self.java = max(self.driver, driver), max(self.java, java)
+        self.task, self.whole = max(self.task, *tasks), max(self.whole, driver + java + sum(tasks))
+
+
 @contextmanager
-def _watched() -> Iterator[list[float]]:
-    """Resident megabytes of Python workers, sampled."""
-    seen: list[float] = []
-    over = threading.Event()
+def _watched() -> Iterator[Peaks]:
+    """Memory while something runs, sampled."""
+    peaks, over = Peaks(), threading.Event()
 
     def watch() -> None:
         while not over.wait(SAMPLE_SECONDS):
-            seen[:] = [max([*seen, *_workers()], default=0.0)]
+            peaks.look()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield seen
+        yield peaks
     finally:
         over.set()
         thread.join()
 
 
-def _workers() -> Iterator[float]:
-    """The workers of this process alone; others may run Spark beside it."""
-    for pid in _below(os.getpid()):
-        entry = Path("/proc") / str(pid)
-        try:
-            if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
-                pages = int((entry / "statm").read_text().split()[1])
-                yield pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-        except OSError:
-            continue
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _resident(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _below(pid: int) -> Iterator[int]:
