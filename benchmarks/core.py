@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from tests.support import s3server
 from tests.support.worlds import SCHEMA, add_knows, add_person
@@ -24,8 +25,8 @@ from tests.support.worlds import SCHEMA, add_knows, add_person
 from omnigraph.graph import Graph, init, open_graph
 
 RUNS = 60
-WRITERS = 8
-COMMITS = 25  # of each writer
+WRITERS = (1, 2, 4, 8)
+COMMITS = 50  # of each writer
 DEPTHS = (10, 1000)
 WIDTHS = (5, 200)
 DEPTH_RATIO_MAX = 1.2
@@ -131,39 +132,55 @@ def by_depth(place: Place) -> None:
 # --- writers -------------------------------------------------------------------------------------------------------
 
 
-def write_edges(graph: Graph, writer: str, commits: int) -> None:
+def write_edges(graph: Graph, writer: str, commits: int) -> float:
+    """How long the slowest of these commits took."""
+    slowest = 0.0
     for number in range(commits):
+        start = time.perf_counter()
         graph.publish(add_knows(f"{writer}-{number}", "ann", "bob"))
+        slowest = max(slowest, time.perf_counter() - start)
+    return slowest
 
 
-def in_threads(uri: str, writers: int, *, grouping: bool) -> float:
-    """Commits per second of threads that share one graph."""
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Commits per second of some writers, and how long the slowest of all commits took."""
+
+    per_second: float
+    slowest: float
+
+    def __str__(self) -> str:
+        return f"{self.per_second:,.0f}/s ({self.slowest:.2f})"
+
+
+def in_threads(uri: str, writers: int, *, grouping: bool) -> Rate:
+    """Threads that share one graph."""
     graph = open_graph(uri, group_commit=grouping)
     graph.publish(add_knows(f"warm-{time.time_ns()}", "ann", "bob"))
     start = time.perf_counter()
     with ThreadPoolExecutor(writers) as pool:
         tag = time.time_ns()
         jobs = [pool.submit(write_edges, graph, f"t{tag}-{i}", COMMITS) for i in range(writers)]
-        for job in jobs:
-            job.result()
-    return writers * COMMITS / (time.perf_counter() - start)
+        slowest = max(job.result() for job in jobs)
+    return Rate(writers * COMMITS / (time.perf_counter() - start), slowest)
 
 
-def process_main(uri: str, writer: str, ready: object, go: object) -> None:
+def process_main(uri: str, writer: str, ready: Any, go: Any, slowest: Any) -> None:
     """One writing process: opens, warms up, waits for the others, writes."""
     graph = open_graph(uri)
     write_edges(graph, f"{writer}-warm", 1)
-    ready.release()  # type: ignore[attr-defined]
-    go.wait()  # type: ignore[attr-defined]
-    write_edges(graph, writer, COMMITS)
+    ready.release()
+    go.wait()
+    slowest.put(write_edges(graph, writer, COMMITS))
 
 
-def in_processes(uri: str, writers: int) -> float:
-    """Commits per second of processes that know nothing of each other."""
+def in_processes(uri: str, writers: int) -> Rate:
+    """Processes that know nothing of each other."""
     spawning = multiprocessing.get_context("spawn")
-    ready, go, tag = spawning.Semaphore(0), spawning.Event(), time.time_ns()
+    ready, go, slowest = spawning.Semaphore(0), spawning.Event(), spawning.Queue()
+    tag = time.time_ns()
     children = [
-        spawning.Process(target=process_main, args=(uri, f"p{tag}-{i}", ready, go))
+        spawning.Process(target=process_main, args=(uri, f"p{tag}-{i}", ready, go, slowest))
         for i in range(writers)
     ]
     for child in children:
@@ -172,22 +189,24 @@ def in_processes(uri: str, writers: int) -> float:
         ready.acquire()
     start = time.perf_counter()
     go.set()
+    longest = max(slowest.get() for _ in children)
+    spent = time.perf_counter() - start
     for child in children:
         child.join()
-    return writers * COMMITS / (time.perf_counter() - start)
+    return Rate(writers * COMMITS / spent, longest)
 
 
 def by_writers(place: Place) -> None:
     """All on one branch and one table."""
     uri = place.uri("writers")
     new_graph(uri)
-    for writers in (1, WRITERS):
+    for writers in WRITERS:
         rates = [
             in_threads(uri, writers, grouping=True),
             in_threads(uri, writers, grouping=False),
             in_processes(uri, writers),
         ]
-        line(f"{place.name}: {writers} writer(s)", *(f"{rate:,.0f}/s" for rate in rates))
+        line(f"{place.name}: {writers} writer(s)", *(str(rate) for rate in rates))
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -231,7 +250,7 @@ def run() -> None:
             by_tables(place)
         by_fsync(stores[0])
         print()
-        line("commits per second", "grouped", "not grouped", "processes")
+        line("commits per second (slowest, s)", "grouped", "not grouped", "processes")
         for place in stores:
             by_writers(place)
 
