@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.model.frozen import frozen
 from omnigraph.outcomes import LoadResult
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SIDES = {"out": ("src",), "in": ("dst",), "both": ("src", "dst")}  # of edges, by direction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measure:
     """One value for each node of a type: an Arrow table of `id` and `value`, ascending by id."""
 
@@ -51,7 +51,7 @@ class Measure:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Analytics:
     """What can be measured. Edges are those of the named types, from the node type to itself.
 

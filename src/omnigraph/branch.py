@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -14,6 +14,7 @@ from omnigraph.core.publisher import Published
 from omnigraph.errors import OptionInvalid
 from omnigraph.fingerprint import named
 from omnigraph.graph import Graph
+from omnigraph.model.frozen import frozen
 from omnigraph.outcomes import Commit
 from omnigraph.write.load import LoadOutcome
 from omnigraph.write.mutate import MutateOutcome
@@ -92,7 +93,7 @@ class Branch:
     embed = bound(Graph.embed)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockOptions:
     """The options of a write block."""
 
@@ -105,7 +106,7 @@ class BlockOptions:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MutateStep:
     """A step of a block: a mutation."""
 
@@ -123,7 +124,7 @@ class MutateStep:
         return graph.mutation(self.text, self.params, self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadStep:
     """A step of a block: rows to load."""
 
@@ -145,7 +146,7 @@ Step = MutateStep | LoadStep
 Outcome = MutateOutcome | LoadOutcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """The outcomes of the steps of a block."""
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
 FILE_NAME = "config.yaml"
@@ -46,7 +46,7 @@ class ConfigInvalid(OmnigraphError):
     default_help = "Fix the file; `omnigraph config show --origin` shows where each value is set."
 
 
-@value
+@frozen
 class Setting:
     """One setting: its key in the file, its variable in the environment, and what it does."""
 
@@ -56,7 +56,7 @@ class Setting:
     default: str | None = None
 
 
-@value
+@frozen
 class SettingValue:
     """The value of a setting, and where it is set."""
 
@@ -150,7 +150,7 @@ VARIABLES = {
 }
 
 
-@value
+@frozen
 class Config:
     """The values of all settings, with the servers and aliases of the file."""
 

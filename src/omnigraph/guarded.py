@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -28,6 +28,7 @@ from omnigraph.graph import Graph
 from omnigraph.lang import ir
 from omnigraph.merge.feed import Feed
 from omnigraph.merge.lineage import writers_since
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import MAIN, branch_name
 from omnigraph.outcomes import Blame, Commit, EntityHistory
 from omnigraph.policy.bundle import Protection
@@ -44,7 +45,7 @@ from omnigraph.verbs import VERBS, Description, Timing
 from omnigraph.versions import EVERY_TYPE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asking:
     """Who requests what, while a write is being planned."""
 

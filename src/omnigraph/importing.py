@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from omnigraph.errors import BranchNotFound
 from omnigraph.graph import Graph, init
+from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Imported:
     """What was imported: the rows of each branch, by type, and its commit."""
 

@@ -13,7 +13,7 @@ Everything is read from one commit, which `commit` names. Nodes have positions i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,14 @@ import pyarrow.compute as pc
 from omnigraph.errors import OptionInvalid
 from omnigraph.graph import Graph
 from omnigraph.model.catalog import Catalog, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.read.result import package
 
 Positions = npt.NDArray[np.int64]
 EdgeKind = tuple[str, str, str]  # the type of the source, of the edge, of the target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphArrays:
     """One state of a graph: ids and features of nodes by type, ends of edges by kind."""
 

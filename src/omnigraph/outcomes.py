@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.core import history
 from omnigraph.core.records import TableChange, type_names
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 
 if TYPE_CHECKING:
     from omnigraph.core.publisher import Published
@@ -28,7 +29,7 @@ def moment(micros: int) -> datetime:
     return datetime.fromtimestamp(micros / 1_000_000, UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     """One write in a graph's history."""
 
@@ -110,7 +111,7 @@ class CommitLog(list[Commit]):
         return log_html(commit.to_json() for commit in self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntityChange:
     """What one commit did to a node or edge: the row before and after, None if it did not exist."""
 
@@ -120,7 +121,7 @@ class EntityChange:
     after: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntityHistory:
     """The changes of a node or edge, newest first; `rest` is the `at` to continue from, if there may be more."""
 
@@ -136,7 +137,7 @@ def _json(commit: Commit | None) -> dict[str, Any] | None:
     return None if commit is None else commit.to_json()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MutateResult:
     """What a mutation changed, and its commit; None if it matched nothing. `outcome` is what a statement did.
 
@@ -188,7 +189,7 @@ class MutateResult:
         return html if self.result is None else html + self.result._repr_html_()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadResult:
     """How many rows of each type a load brought, and its commit."""
 
@@ -235,7 +236,7 @@ class MergeConflicts(OmnigraphError):
     conflicts: tuple[Conflict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeResult:
     """The outcome of a merge, a revert or a cherry-pick: its commit, or the conflicts to resolve first.
 
@@ -278,7 +279,7 @@ class MergeResult:
         return merge_html(self.to_json())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaResult:
     """The steps of a schema change, whether they were applied, and the commit."""
 
@@ -304,7 +305,7 @@ class SchemaResult:
 # --- checks and blame ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChecksResult:
     """Which checks were added, changed or removed, and the commit; None if nothing changed."""
 
@@ -322,7 +323,7 @@ class ChecksResult:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlamedCell:
     """A property, the commit that set its value, and the merge that brought it here.
 
@@ -346,7 +347,7 @@ class BlamedCell:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blame:
     """Who wrote the values of a node or edge."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import EntityNotFound, OptionInvalid, TableNotFound
 from omnigraph.lang import ir
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.values.spelling import to_json, whole_millis
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def with_procedure_rows(
     }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Procedures:
     """The graph, and the state a query reads."""
 

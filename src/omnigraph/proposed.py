@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from omnigraph.core.proposals import (
     ProposalEvent,
     ProposalState,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.outcomes import moment, spelled
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STATES = (OPEN, CHANGES_WANTED, APPROVED, "merged", "closed")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReviewVerdict:
     """The latest verdict of a reviewer: approved or changes_wanted, and the commit it was given for."""
 
@@ -44,7 +44,7 @@ class ReviewVerdict:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThreadEntry:
     """An event of a proposal. A comment may be about a type, a row of it, or a cell of that row."""
 
@@ -87,7 +87,7 @@ class ThreadEntry:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """A branch offered for merging.
 
@@ -170,7 +170,7 @@ def _state(state: ProposalState, reviews: tuple[ReviewVerdict, ...]) -> str:
     return APPROVED if approved else OPEN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Review:
     """What a proposal would bring: rows by type, checks it changes, whether it merges, what its checks found, and what
     is still missing before it may be merged. `graph.diff(review.base, review.head)` shows the rows."""

@@ -7,7 +7,7 @@ verbs of the graph, so a policy applies as it does to them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from omnigraph.errors import BranchNotFound, Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang.languages import is_file_text, place_named
 from omnigraph.lang.query import ast, parse_queries
 from omnigraph.lang.query.settings import Effective, Value, effective, why_not
+from omnigraph.model.frozen import frozen
 from omnigraph.model.limits import memory_bytes
 from omnigraph.model.names import MAIN, branch_name
 
@@ -49,7 +50,7 @@ class UseContradicted(OmnigraphError):
     default_help = "Name the branch in one place: in the text with USE, or beside it."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadOptions:
     """The options of a read, besides its text."""
 
@@ -240,7 +241,7 @@ def _table(columns: tuple[str, ...], rows: Any, commit: str = "") -> Result:
 # --- branches ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteOptions:
     """The options of a write, besides its text."""
 

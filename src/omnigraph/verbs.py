@@ -8,12 +8,12 @@ method that is not listed here works only on a local graph: under a policy it is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
 
+from omnigraph.model.frozen import frozen
 from omnigraph.parameters import explained
 from omnigraph.policy.questions import Action
 
@@ -29,7 +29,7 @@ class Timing(Enum):
     LATER = "in the verbs called on what it returns"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Description:
     """A verb of a graph. `request` and `answer` name its structs in `omnigraph.wire`, if it has a route."""
 

@@ -10,13 +10,13 @@ import base64
 import binascii
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from omnigraph.errors import CODES, Kind, OmnigraphError, is_discreet
 from omnigraph.lang.diagnostics import LanguageError
+from omnigraph.model.frozen import frozen
 from omnigraph.values.spelling import to_json
 
 log = logging.getLogger("omnigraph.agents")
@@ -65,7 +65,7 @@ class CursorInvalid(OmnigraphError):
     default_help = "Use `cursor` as it stands in `data.next_cursor`, with the same arguments."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolAnswer:
     """The answer of a tool; `data` holds everything that comes from the graph or from people."""
 
@@ -118,7 +118,7 @@ def _details(error: OmnigraphError) -> dict[str, Any]:
 # --- few rows ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowPage:
     """A page of rows of a result at a commit."""
 

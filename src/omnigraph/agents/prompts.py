@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from omnigraph.agents.answers import ArgumentsInvalid
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 
 VALUE_CHARACTERS_MAX = 4000
 DATA = (
@@ -22,7 +22,7 @@ class PromptMissing(OmnigraphError):
     default_help = "List the prompts to see their names."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """A task: its steps, with the arguments of its user."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from omnigraph.agents import prompts, resources, tools
 from omnigraph.agents.answers import ToolAnswer, failure, unexpected
 from omnigraph.agents.toolbox import TRAILER_CHARACTERS_MAX, Toolbox
 from omnigraph.errors import OmnigraphError
+from omnigraph.model.frozen import frozen
 
 NAME = "omnigraph"
 TITLE = "omnigraph graph database"
@@ -40,7 +41,7 @@ Asgi = Callable[..., Awaitable[Any]]
 Context = Any  # the SDK's, whose parameters do not matter here
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Handlers:
     """The handlers of the SDK for one toolbox."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.resources import files
 from urllib.parse import quote, unquote
 
@@ -13,6 +12,7 @@ from omnigraph.agents.answers import shown
 from omnigraph.agents.stored import stored_list
 from omnigraph.agents.toolbox import Toolbox
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.policy.questions import PolicyDenied
 
 SCHEME = "omnigraph://"
@@ -27,7 +27,7 @@ class ResourceMissing(OmnigraphError):
     default_help = "List the resources and templates to see the addresses."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resource:
     """A text to read; `path` may end with a name of a branch."""
 

@@ -19,6 +19,7 @@ from omnigraph.agents.walking import EdgeWalk, State, columns, entity, neighbour
 from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.graph import Graph
 from omnigraph.model.catalog import Catalog, NodeType, Property
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import Scalar
 from omnigraph.policy.questions import PolicyDenied
 
@@ -29,7 +30,7 @@ NEIGHBOURS_MAX = 50  # of one found node
 EMBED_CODES = frozenset({"embed_not_configured", "embed_unavailable", "embed_refused"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundNode:
     """A found node, its score (more is better), and some nodes around it."""
 
@@ -56,7 +57,7 @@ class FoundNode:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retrieved:
     """The found nodes, best first, the commit, and the types that could not be searched."""
 
@@ -67,7 +68,7 @@ class Retrieved:
     )  # why, by type: a code, or the limit it is beyond
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retriever:
     """Finds nodes by words and by meaning, with their neighbourhood.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from omnigraph.lang.query import QueryKindMismatch, ast
 from omnigraph.lang.query.describe import described
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.frozen import frozen
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.remote.graph import RemoteGraph
@@ -30,7 +30,7 @@ class StoredQueryNotFound(OmnigraphError):
     default_help = "`GET /graphs/{id}/queries` lists the stored queries."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredQuery:
     """A query that can be called by its name."""
 

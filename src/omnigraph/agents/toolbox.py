@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from omnigraph.agents.stored import StoredQuery
@@ -13,6 +13,7 @@ from omnigraph.graph import Graph
 from omnigraph.guarded import GuardedGraph
 from omnigraph.lang.schema import catalog_of, compile_schema
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import MAIN, branch_name
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
@@ -60,7 +61,7 @@ class ProvenanceInvalid(OmnigraphError):
     default_help = f"It must be one line of at most {TRAILER_CHARACTERS_MAX} characters."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolLimits:
     """The limits of one call."""
 
@@ -69,7 +70,7 @@ class ToolLimits:
     query_rows_max: int = 10_000  # of a result, before it is cut into pages
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Provenance:
     """The origin of a write: the actor is authenticated, everything else is declared by its client."""
 
@@ -125,7 +126,7 @@ def _slug(text: str) -> str:
     return NOT_IN_A_SLUG.sub("-", text).strip("-.")[:SLUG_CHARACTERS_MAX] or AGENT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Toolbox:
     """A graph for one agent."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -15,6 +14,7 @@ from omnigraph.agents import reading, reviewing, writing
 from omnigraph.agents.answers import ArgumentsInvalid, ToolAnswer, failure, unexpected
 from omnigraph.agents.toolbox import Toolbox
 from omnigraph.errors import OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.policy.questions import Action
 
 
@@ -26,7 +26,7 @@ class Effect(Enum):
     CHANGES = "may change or delete rows, on a branch"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """One tool."""
 

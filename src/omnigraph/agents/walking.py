@@ -9,6 +9,7 @@ from typing import Any
 from omnigraph.errors import LimitExceeded, TableNotFound
 from omnigraph.graph import Graph
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import Scalar
 
 FRONTIER_MAX = 20_000  # nodes of one step of a path
@@ -19,7 +20,7 @@ OUT, IN = "out", "in"
 Place = tuple[str, str]  # the type and the id of a node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """A state of a graph to walk in: the branch, or its commit once it was read."""
 
@@ -84,7 +85,7 @@ def entity(kind: str, row: Mapping[str, Any], prefix: str = "p_") -> dict[str, A
 # --- neighbours ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EdgeWalk:
     """A type of edge walked in one direction."""
 

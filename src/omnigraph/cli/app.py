@@ -22,10 +22,10 @@ from omnigraph.cli.exits import Interrupted
 from omnigraph.cli.options import OptionSet, Show, Where
 from omnigraph.cli.shapes import check_shape
 from omnigraph.cli.words import Word, handed_out
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 
-@value
+@frozen
 class Group:
     """A command with subcommands."""
 
@@ -162,7 +162,7 @@ REPEATED_MAX = 2  # of a word repeated beside a graph: the two ends of a range
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
-@value
+@frozen
 class Command:
     """One command: its words after `omnigraph`, and the function that runs it."""
 

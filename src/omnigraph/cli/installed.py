@@ -9,13 +9,13 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 SERVER = "pip install 'omnigraph[server]'"
 SPARK = "pip install 'omnigraph[spark]'"
 
 
-@value
+@frozen
 class InstalledPart:
     """A part of omnigraph, or something it uses."""
 

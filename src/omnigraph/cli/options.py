@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from omnigraph.cli import completing
 from omnigraph.cli.exits import UsageError
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -140,7 +140,7 @@ class OptionSet:
     __slots__ = ()
 
 
-@value
+@frozen
 class Where(OptionSet):
     """The graph, given the same way in every command. `words` tells the graph from a command's own words."""
 
@@ -152,7 +152,7 @@ class Where(OptionSet):
     )
 
 
-@value
+@frozen
 class Show(OptionSet):
     """How to print results."""
 
@@ -161,7 +161,7 @@ class Show(OptionSet):
     quiet: Quiet = False
 
 
-@value
+@frozen
 class WriterOptions(OptionSet):
     """Who writes, and how progress is reported."""
 
@@ -171,7 +171,7 @@ class WriterOptions(OptionSet):
     )
 
 
-@value
+@frozen
 class RepeatOptions(OptionSet):
     """How to handle several rows with one id."""
 
@@ -189,7 +189,7 @@ class RepeatOptions(OptionSet):
     ] = None
 
 
-@value
+@frozen
 class BadRowOptions(OptionSet):
     """How to handle rows that cannot be loaded."""
 
@@ -204,7 +204,7 @@ class BadRowOptions(OptionSet):
     ] = None
 
 
-@value
+@frozen
 class CsvOptions(OptionSet):
     """The format of CSV files."""
 
@@ -252,7 +252,7 @@ class CsvOptions(OptionSet):
         )
 
 
-@value
+@frozen
 class Merging(OptionSet):
     """How to merge changes into a branch."""
 

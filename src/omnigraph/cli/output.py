@@ -9,12 +9,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.context import config
 from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import OutputFormat, Show
+from omnigraph.model.frozen import frozen
 from omnigraph.wire.contracts import CONTRACTS
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ VIOLATIONS_SHOWN_MAX = 20
 PRETTY_BYTES_MAX = 1 << 16  # larger documents are for programs: one line, no indentation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sheet:
     """Rows to print in any format; `document` is shown as JSON instead, if it differs."""
 

@@ -14,7 +14,7 @@ from omnigraph.cli.exits import UsageError
 from omnigraph.cli.options import Show, Where
 from omnigraph.cli.output import contract_of
 from omnigraph.deferred import Deferred
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-@value
+@frozen
 class AskedQuery:
     """A query as given on the command line."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from omnigraph.cli.exits import UsageError
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 
-@value
+@frozen
 class Spelling:
     """The first words of a command line there and here."""
 

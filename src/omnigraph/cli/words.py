@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omnigraph.cli.exits import UsageError
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 PLACES = ("/", "./", "../", "~")
 
 
-@value
+@frozen
 class Word:
     """A word a command takes: its parameter, what help calls it, and whether it may be missing or repeated."""
 

@@ -32,6 +32,7 @@ from omnigraph.core.plan import PublishPlan
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import GraphExists, OmnigraphError
 from omnigraph.graph import Graph, init
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.objects import locate, open_objects
 
 MESSAGE = "cluster apply"
@@ -39,7 +40,7 @@ MESSAGE = "cluster apply"
 Progress = Callable[[PlannedChange], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applied:
     """The result of an apply."""
 

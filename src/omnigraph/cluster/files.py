@@ -49,6 +49,7 @@ from omnigraph.lang.schema import catalog_of, compile_schema
 from omnigraph.lang.source import Source
 from omnigraph.maintenance.status import checked
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.frozen import frozen
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.policy.cedar import Policy, policy_of
 from omnigraph.storage.objects import locate
@@ -137,7 +138,7 @@ class ClusterFile(_Section, frozen=True):
     policies: dict[str, PolicySection] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """A mistake: what is wrong, and where."""
 

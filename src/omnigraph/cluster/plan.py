@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -23,6 +22,7 @@ from omnigraph.cluster.resources import (
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.schema import MigrationPlan, plan_migration
 from omnigraph.lang.schema.steps import UnsupportedChange
+from omnigraph.model.frozen import frozen
 
 ORDER = ("graph", "schema", "checks", "retention", "provider", "policy", "query")
 DROPS = ("drop_type", "drop_property")
@@ -139,7 +139,7 @@ def _is_graph(change: PlannedChange) -> bool:
     return kind_of(change.address) == "graph"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Differences:
     """The desired state, the ledger, and the actual state."""
 

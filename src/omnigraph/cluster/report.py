@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -22,11 +21,12 @@ from omnigraph.cluster.resources import (
 )
 from omnigraph.errors import Corrupt
 from omnigraph.lang.schema import plan_migration
+from omnigraph.model.frozen import frozen
 
 TEXTS = ("schema", "checks", "query", "policy")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """The newest revision, and the drift from it by address."""
 

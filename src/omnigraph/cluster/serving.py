@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -19,6 +18,7 @@ from omnigraph.cluster.resources import ClusterNotFound, ManagedResource, addres
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.languages import is_cypher_text
 from omnigraph.model.embedding import EmbedSettings
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.embed import settings_pace
 
 
@@ -29,7 +29,7 @@ class SecretMissing(OmnigraphError):
     default_help = "Set the variable where the server is started."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServedGraph:
     uri: str
     queries: tuple[str, ...] = ()  # files
@@ -37,7 +37,7 @@ class ServedGraph:
     embedding: EmbeddingSection | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServedCluster:
     """A revision as files and addresses."""
 

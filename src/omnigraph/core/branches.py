@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from omnigraph.core import layout
@@ -39,6 +38,7 @@ from omnigraph.errors import (
     StoreNotDurable,
     StoreOutcomeUnknown,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import MAIN, BranchName, branch_name
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import number_of, numbered
@@ -48,7 +48,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ref:
     """A branch or tag name and its newest state."""
 
@@ -57,7 +57,7 @@ class Ref:
     state: LiveRef
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """Where a branch begins: a branch whose head it follows, or exactly one commit."""
 

@@ -6,17 +6,17 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from omnigraph.core.layout import fresh_id
 from omnigraph.errors import Cancelled, DeadlineExceeded
+from omnigraph.model.frozen import frozen
 
 
 def _now() -> int:
     return time.time_ns() // 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """What the core takes from its environment besides the stores."""
 

@@ -7,13 +7,14 @@ concerned.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from omnigraph.core import layout
 from omnigraph.core.footprints import Touch
 from omnigraph.core.plan import Adopt, PublishPlan, Reads
 from omnigraph.core.records import ChainObject, Commit, Seal, TableChange, TableEntry, Tombstone
+from omnigraph.model.frozen import frozen
 from omnigraph.model.tokens import NO_TOKENS, Footprint, Tokens, union
 
 
@@ -27,7 +28,7 @@ class Verdict(Enum):
     SEALED = "the branch is deleted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """A verdict; to continue: the new head and the tables to stage again; else the conflicting commit, if any."""
 
@@ -37,7 +38,7 @@ class Decision:
     culprit: Commit | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """Single facts as sorted parts, or everything."""
 
@@ -52,7 +53,7 @@ class Facts:
         return any(touched.meets_sorted(part) for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intent:
     """What one folded write writes and has read."""
 

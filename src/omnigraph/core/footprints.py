@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from omnigraph.core.plan import (
 )
 from omnigraph.core.records import TableChange
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.limits import Limits
 from omnigraph.model.tokens import (
     NO_TOKENS,
@@ -36,7 +37,7 @@ from omnigraph.storage.tables import NewFragments
 NO_IDS = pa.array([], pa.string())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touch:
     """What a plan does to one table.
 

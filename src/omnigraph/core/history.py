@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from omnigraph.core import layout
@@ -28,6 +27,7 @@ from omnigraph.errors import (
     NameInvalid,
     ObjectNotFound,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import BranchName, branch_name, canonical
 
 LOG_PAGE_COMMITS_MAX = 32
@@ -46,7 +46,7 @@ _TILDE = re.compile(r"(?P<name>.+)~(?P<back>[0-9]{1,7})")
 _AGO = re.compile(r"@\{(?P<count>[0-9]{1,9}) (?P<unit>second|minute|hour|day|week)s? ago\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A resolved point in time: a commit object, and the member of it that was named, if one was."""
 
@@ -60,7 +60,7 @@ class Point:
         return layout.commit_id(self.commit.chain, self.commit.number, self.member)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One line of a log: a write and the commit object it is in."""
 

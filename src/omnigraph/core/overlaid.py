@@ -24,6 +24,7 @@ from omnigraph.expressions.comparing import is_in
 from omnigraph.lang.ir import Expr
 from omnigraph.lang.tree import stored_columns
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import (
     ADDRESS,
     FragmentInfo,
@@ -63,7 +64,7 @@ def overlaid(txn: WriteTxn) -> Snapshot:
     return replace(base, commit=commit, tables=store, passing=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _OverlaidStore:
     """A store with additional tables; writes go to the store itself."""
 

@@ -17,6 +17,7 @@ from omnigraph.core.records import StoredSchema, TableChange, TableEntry
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import BranchName, is_unicode
 from omnigraph.model.tokens import NO_TOKENS, Tokens, union
 from omnigraph.storage.tables import ColumnEdit, IndexEdit, NewFragments, Staged
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 # --- actions: a closed union; several on one table become one version ------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Append:
     """Rows with ids that do not exist yet."""
 
@@ -36,7 +37,7 @@ class Append:
     rows: pa.Table | NewFragments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upsert:
     """Whole rows by id; `before` are the rows they replace: `id` (edges: `src`, `dst`) and their addresses.
 
@@ -48,7 +49,7 @@ class Upsert:
     before: pa.Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remove:
     """Remove the rows of `before`: `id` (edges: `src`, `dst`) and their addresses."""
 
@@ -56,7 +57,7 @@ class Remove:
     before: pa.Table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overwrite:
     """Replace all rows by these."""
 
@@ -64,7 +65,7 @@ class Overwrite:
     rows: pa.Table | NewFragments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Register:
     """A new table for a new type."""
 
@@ -74,14 +75,14 @@ class Register:
     schema: pa.Schema
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropTable:
     """The type is dropped: its table leaves the graph."""
 
     table_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alter:
     """A type is renamed, or its columns change."""
 
@@ -90,7 +91,7 @@ class Alter:
     columns: ColumnEdit | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreateIndex:
     """Build or complete indices. `done` is what was built beforehand; it is valid for the version it was built for."""
 
@@ -100,7 +101,7 @@ class CreateIndex:
     done: Staged | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewrite:
     """Compact the table: other fragments, the same rows. `done` is as with `CreateIndex`."""
 
@@ -109,7 +110,7 @@ class Rewrite:
     done: Staged | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adopt:
     """Take over an existing version, as a merge or a reset does. `source` is the commit that has it.
 
@@ -142,7 +143,7 @@ MAINTENANCE_ACTIONS = (CreateIndex, Rewrite)
 # --- what a plan depends on -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reads:
     """What a verb read of one table: single facts (tokens), or everything.
 
@@ -164,7 +165,7 @@ def read_whole(tables: Iterable[str]) -> dict[str, Reads]:
     return {table: Reads(everything=True) for table in tables}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewSchema:
     """A schema that comes into force with the commit."""
 

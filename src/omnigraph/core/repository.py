@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -41,6 +40,7 @@ from omnigraph.errors import (
 from omnigraph.lang.schema import SchemaIR, catalog_of, decode_ir
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.embedding import EmbedSettings
+from omnigraph.model.frozen import frozen
 from omnigraph.model.limits import DEFAULT, Limits
 from omnigraph.model.names import MAIN, BranchName, branch_name
 from omnigraph.storage.local import rely_on
@@ -50,7 +50,7 @@ from omnigraph.storage.tables import TableStore
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """The newest commit of a branch, and the state of its name that led there."""
 
@@ -59,7 +59,7 @@ class Head:
     commit: Commit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaInForce:
     """A schema in force: as written, as stored, and as checked."""
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omnigraph.core.records import Commit, TableEntry
 from omnigraph.errors import Corrupt, TableNotFound
 from omnigraph.model.catalog import Catalog, EntityType
 from omnigraph.model.embedding import EmbedSettings
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import Table, TableRef, TableStore
 
 VERSIONS = 1 << 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """The state a query or a write reads. Immutable: concurrent writes do not change it."""
 
@@ -56,7 +55,7 @@ class Snapshot:
         return self.table(kind.table_id)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dataset:
     """Where the rows of one type are at one commit: a Lance dataset, and the version of it to read.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,11 +27,12 @@ from omnigraph.core.snapshot import table_ref
 from omnigraph.core.txn import NO_OVERLAY, Overlay
 from omnigraph.errors import TableNotFound
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS, Staged, Table, TableEdit, TableRef, TableStore
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StagedTables:
     """The entries a commit will name, and what was written for them."""
 

@@ -7,7 +7,7 @@ is how a statement sees the ones before it, and a folded writer the writers befo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -29,12 +29,13 @@ from omnigraph.expressions.comparing import is_in
 from omnigraph.lang.ir import Expr
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import ADDRESS, NewFragments, Table
 
 EMPTY_MASK = pa.table({"id": pa.array([], pa.string()), ADDRESS: pa.array([], pa.uint64())})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overlay:
     """What earlier actions did to one table: stored rows that are gone or superseded, and rows on top."""
 
@@ -88,7 +89,7 @@ def _without(rows: pa.Table | None, ids: pa.ChunkedArray) -> pa.Table | None:
 NO_OVERLAY = Overlay()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableView:
     """A table as a verb sees it: a stored version under an overlay. Every result carries the rows' addresses."""
 
@@ -155,7 +156,7 @@ def _with_id(columns: Sequence[str]) -> list[str]:
     return list(columns) if "id" in columns else ["id", *columns]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteTxn:
     """The base of a write. A verb reads through it and returns a plan."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from omnigraph.demo.world import FILES, SCHEMA, Size, topic_vector, write_world
+from omnigraph.model.frozen import frozen
 
 SEARCH = """\
 query search($words: String, $like: Vector(16), $country: String) {
@@ -50,7 +50,7 @@ ENGINES = ("spark", "local")
 FILES_OF_A_DEMO = ("scholars.pg", "search.gq", "pipeline.yaml")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TourStep:
     """One step of the story: what it shows, a text to read first, and the command lines that do it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -12,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
+
+from omnigraph.model.frozen import frozen
 
 SEED = 1815
 TOPIC_DIMENSIONS = 16
@@ -93,7 +94,7 @@ FILES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size:
     """The number of each."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
 
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.model.frozen import frozen
 
 CARD_PROPERTIES_MAX = 8
 LINE, CARD, GAP, MARGIN = 18, 210, 110, 24
@@ -52,7 +52,7 @@ def _short(text: str) -> str:
 # --- SVG ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """A node type and its place."""
 

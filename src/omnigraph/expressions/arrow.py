@@ -7,7 +7,6 @@ alone is left to `scalar`. A `RowSource` supplies the columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, get_args
 
 import numpy as np
@@ -23,6 +22,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.ir.composite import Composite
 from omnigraph.lang.tree import children, is_constant, stored_column
 from omnigraph.model.columns import arrow_type, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import FLOATS, PropType
 
 # Of nodes that occur more than once, by identity: their value, or None until it is computed.
@@ -50,7 +50,7 @@ class RowSource(Protocol):
         """The value of an expression over references to entities."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableRows:
     """See `RowSource`: rows of one type, in the columns of its table."""
 

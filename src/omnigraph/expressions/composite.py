@@ -6,7 +6,7 @@ rows that each reference the row they come from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,12 @@ from omnigraph.expressions.comparing import Value, to_mask
 from omnigraph.expressions.lists import Ints, Lists
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 
 NUMBERS_MAX = 50_000_000  # members range() makes for all rows of a block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemberRows:
     """See `RowSource`: the members of the lists of other rows, each with all its row holds."""
 

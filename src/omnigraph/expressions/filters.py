@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -28,6 +28,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.tree import conjunction, conjuncts, is_constant, rebuild, stored_column
 from omnigraph.model.columns import property_type
+from omnigraph.model.frozen import frozen
 
 NESTING_MAX = 20  # levels of parentheses passed to Lance's parser
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -73,7 +74,7 @@ def values_tested(part: ir.Expr, of: Callable[[ir.Expr], bool]) -> tuple[ir.Expr
 # --- push-down -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joined:
     """Tests that must all be true, or one of which must."""
 
@@ -84,7 +85,7 @@ class Joined:
 Filter = str | bool | Joined  # the text of one test, or the same truth for every row
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PushedDown:
     """A condition, divided between the table store and the caller."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from omnigraph.expressions.standard import FLOATS_ONLY, LISTS_ONLY
 from omnigraph.lang import ir
 from omnigraph.lang.cast import cast_value
 from omnigraph.model.columns import arrow_type, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 COLUMN_BYTES_MAX = 2**31 - 1  # of the texts of one column: what its offsets can count
@@ -137,7 +137,7 @@ def _in_duckdb(expression: str, n: int, *operands: Value) -> pa.Array:
 # --- functions ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Given:
     """The arguments of a function: columns or constants, the type of its result, the number of rows."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 
 
 class BindingKind(Enum):
@@ -16,7 +17,7 @@ class BindingKind(Enum):
     VALUE = "value"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundName:
     """What one variable or score column of a row holds; `nullable` when an optional block bound it."""
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.files import parse
 from omnigraph.lang.query.parser import CHECK_ANNOTATIONS
 from omnigraph.lang.source import Source
+from omnigraph.model.frozen import frozen
 
 CHECKS_MAX = 1_000  # of one graph
 ERROR, WARNING = "error", "warning"
@@ -49,7 +49,7 @@ class CheckNotFound(OmnigraphError):
     default_help = "`omnigraph check --list` shows all checks."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckBound:
     """What a measure may be."""
 
@@ -68,7 +68,7 @@ class CheckBound:
         return low if self.least == self.most else f"{low}..{high}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphCheck:
     """One check. `text` is its query as it was written."""
 
@@ -163,7 +163,7 @@ def parse_bound(text: str, check: str) -> CheckBound:
 # --- three ways --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckConflict:
     """A check that both sides changed differently; None: the side removed it."""
 
@@ -173,7 +173,7 @@ class CheckConflict:
     theirs: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergedChecks:
     """The merged text, or the conflicts to resolve."""
 

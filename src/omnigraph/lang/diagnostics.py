@@ -7,13 +7,13 @@ file are reported together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Any
 
 from omnigraph.errors import CODES, OmnigraphError, Span
 from omnigraph.lang.source import Located, Source
+from omnigraph.model.frozen import frozen
 
 ERRORS_MAX = 20
 WARNINGS_MAX = 200
@@ -28,7 +28,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """One finding: the problem, its place, and how to fix it."""
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.source import Place
+from omnigraph.model.frozen import frozen
 
 TEXT_CHARS_MAX = 4_000_000
 NESTING_MAX = 32  # levels of brackets
@@ -112,7 +113,7 @@ HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tokens:
     """The lexical rules of a language."""
 

@@ -16,6 +16,7 @@ from omnigraph.lang.query.ast import BlockKind
 from omnigraph.lang.query.check import union_type
 from omnigraph.lang.query.search import ranked_variable
 from omnigraph.lang.tree import conjunction, variables, walk
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 TEMPORARY = f"{ir.FRESH}t"  # the end of a walk that closes a cycle, which is its destination
@@ -241,7 +242,7 @@ def kept(skip: ir.Expr | None, limit: ir.Expr | None) -> ir.Expr | None:
     return ir.Arithmetic(ir.ArithmeticOp.ADD, skip, limit, ir.I64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranked:
     """The ranking to put above the operator that introduces its variable."""
 

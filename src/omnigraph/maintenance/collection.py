@@ -54,6 +54,7 @@ from omnigraph.errors import (
     RetriesExhausted,
     StoreOutcomeUnknown,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import MAIN
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectInfo, numbered
@@ -67,7 +68,7 @@ DELETED_AT_ONCE = 1000  # files, in one request if the store supports it
 PAGE_COMMITS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retention:
     """How much history stays readable: the newest `keep` commits of each branch, and all that are recent enough."""
 
@@ -86,7 +87,7 @@ def retained(repo: Repository, keep: int, days: float | None) -> Retention:
     return Retention(keep, young, tombstones_max=repo.limits.tombstones_max)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectedTable:
     """What a collection removed, or would remove, of the table of one type."""
 
@@ -96,7 +97,7 @@ class CollectedTable:
     versions: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collected:
     """What a collection did, or would do."""
 

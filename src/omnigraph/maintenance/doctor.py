@@ -26,6 +26,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.checks import parse_checks
 from omnigraph.maintenance.collection import Retention, collect
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import MAIN
 from omnigraph.storage.disk import strays
 from omnigraph.storage.objects import number_of
@@ -36,7 +37,7 @@ ERROR, WARNING, INFO = "error", "warning", "info"
 RESTORE = "Restore it from a backup (`omnigraph clone` makes one), or reset the branch to an older commit."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One problem."""
 
@@ -46,10 +47,10 @@ class Finding:
     fix: str
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosis:
     """What was checked, and what was found."""
 

@@ -7,7 +7,6 @@ share are embedded once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.model.catalog import NodeType, Property
 from omnigraph.model.embedding import EmbedSettings
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.embed import provider_of
 from omnigraph.storage import metrics
 from omnigraph.write.embed import Embedder, embed_function, fill_vectors, without_vector
@@ -27,7 +27,7 @@ BATCH_ROWS_MIN = 512  # of a commit; a provider that takes larger batches gets t
 Publish = Callable[[Verb], Any]  # publishes a verb as a commit, and returns its value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmbedReport:
     """What was embedded of one property, or would be; equal texts count once, since they are paid for once."""
 
@@ -39,7 +39,7 @@ class EmbedReport:
     commits: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def embedded_properties(

@@ -6,7 +6,6 @@ lost: its work died with its process, and anything it published is complete.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from omnigraph.core.records import StoredPlan, Struct, encode, object_at
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Corrupt, ObjectNotFound
+from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 
 WAITING, RUNNING, DONE = "waiting", "running", "done"
@@ -110,7 +110,7 @@ def _judged(repo: Repository, record: JobRecord) -> JobRecord | None:
     return record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Expired:
     """What had expired and was removed."""
 

@@ -7,7 +7,7 @@ it there, with the merge that brought it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from omnigraph.core.history import Entry, commit_at
@@ -18,12 +18,13 @@ from omnigraph.errors import CommitNotFound, CommitPruned
 from omnigraph.merge.row_history import Event, row_at, row_history
 from omnigraph.merge.rows import same_row
 from omnigraph.merge.schema_view import Kind
+from omnigraph.model.frozen import frozen
 
 PAGE_EVENTS = 8
 MERGES_MAX = 32  # through which one cell is followed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellOrigin:
     """A cell, the commit that wrote it, and the merge that brought it here; None if history was removed."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from omnigraph.lang.checks import CheckConflict
 from omnigraph.lang.schema import SchemaConflict
 from omnigraph.merge.schema_view import Kind
 from omnigraph.model.columns import arrow_type
+from omnigraph.model.frozen import frozen
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import read_value
 from omnigraph.values.spelling import to_json
@@ -31,7 +32,7 @@ CHECK = "check_conflict"  # both sides changed one check
 OURS, THEIRS = "ours", "theirs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conflict:
     """One thing to decide. `ours` is the branch merged into, `theirs` the one that is merged; None: missing."""
 
@@ -84,7 +85,7 @@ def of_checks(found: Iterable[CheckConflict]) -> tuple[Conflict, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChosenValue:
     """A value given for a field."""
 
@@ -94,7 +95,7 @@ class ChosenValue:
 Decision = str | ChosenValue  # a side, or a value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decisions:
     """The given decisions: for single fields, rows, types, or everything; the most specific applies."""
 

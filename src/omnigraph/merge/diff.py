@@ -7,7 +7,7 @@ the rows. Rows are compared under the second state's schema: values that schema 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from omnigraph.merge.changed import Between
 from omnigraph.merge.rows import Delta, equal_cells, positions
 from omnigraph.merge.schema_view import Kind, kinds_of, seen_as
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.values.spelling import to_json
@@ -30,7 +31,7 @@ OPERATIONS = (INSERT, UPDATE, DELETE)
 SHOWN_ROWS_MAX = 50
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowDiff:
     """One changed row: for an update only the changed cells, otherwise the whole row on its side."""
 
@@ -52,7 +53,7 @@ class RowDiff:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeDiff:
     """What happened to the rows of one type; `delta` has whole rows."""
 
@@ -123,7 +124,7 @@ def _structs(rows: pa.Table, ids: pa.Array) -> pa.StructArray:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diff:
     """The changes from one state to another."""
 

@@ -7,7 +7,6 @@ branch, request the next feed with the new cursor. Commits are read a page at a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from omnigraph.merge.lineage import ancestry
 from omnigraph.merge.rows import Delta
 from omnigraph.merge.schema_view import Kind, kinds_of, seen_as
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.frozen import frozen
 from omnigraph.model.tokens import Footprint, id_tokens
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.values.spelling import to_json
@@ -31,7 +31,7 @@ from omnigraph.values.spelling import to_json
 PAGE_COMMITS = 32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """One row a commit changed, whole: as it was before, and as it is after."""
 
@@ -55,7 +55,7 @@ class Change:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Baseline:
     """All rows at one commit, and the cursor from which the feed continues."""
 
@@ -82,7 +82,7 @@ class Baseline:
                 yield Change(self.cursor, name, kinds[name].kind, INSERT, row["id"], None, row)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Feed:
     """The changes of a branch after a cursor; iterating reads them, commit by commit."""
 

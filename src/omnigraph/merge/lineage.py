@@ -7,13 +7,13 @@ one number per chain, stored in the commit itself except for the forks, so no hi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from omnigraph.core import layout
 from omnigraph.core.history import commit_at, walk
 from omnigraph.core.records import ChainObject, Commit, Seal
 from omnigraph.core.repository import Repository
+from omnigraph.model.frozen import frozen
 
 Place = tuple[str, int]  # chain and number
 
@@ -79,7 +79,7 @@ def brought_along(repo: Repository, ours: Commit, theirs: Commit) -> dict[str, s
     }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HistoryStep:
     """One commit on the path from one state to another, and the state before it."""
 

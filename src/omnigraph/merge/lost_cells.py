@@ -8,7 +8,7 @@ that differ from the base.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,10 +23,11 @@ from omnigraph.merge.schema_view import Kind, kinds_of
 from omnigraph.merge.three_way import Part, lookup
 from omnigraph.model.catalog import Catalog, Property
 from omnigraph.model.columns import arrow_type, fitted
+from omnigraph.model.frozen import frozen
 from omnigraph.values.columns import default_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class States:
     """Base, ours and theirs, each under its own schema."""
 

@@ -8,7 +8,7 @@ judged again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from omnigraph.merge.three_way import MergedTable, Sides, lookup, merge_table, s
 from omnigraph.model.catalog import Catalog, EdgeType
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.model.tokens import id_tokens
 from omnigraph.storage import metrics
 from omnigraph.validate import Report, evaluate
@@ -47,7 +48,7 @@ Overrides = dict[str, dict[str, str]]  # by table and id: the side to take
 Broken = tuple[Conflict, list[RowKey]]  # a broken rule, and the rows that break it together
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settled:
     """The changes of ours, table by table; or the conflicts to decide first."""
 

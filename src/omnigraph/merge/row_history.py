@@ -7,7 +7,6 @@ side.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +22,10 @@ from omnigraph.merge.feed import toucher
 from omnigraph.merge.rows import same_row
 from omnigraph.merge.schema_view import Kind, seen_as
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event:
     """One commit that changed a row."""
 
@@ -35,7 +35,7 @@ class Event:
     after: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowHistory:
     """Some events, newest first; `rest` names the commit to continue from, if there may be more."""
 

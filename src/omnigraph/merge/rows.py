@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.lru import Lru
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, Table
 
@@ -28,7 +28,7 @@ NOWHERE: Offsets = np.empty(0, np.uint32)
 _deleted: Lru[str, Offsets] = Lru(DELETIONS_BYTES_MAX, lambda offsets: offsets.nbytes + 64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delta:
     """Changed rows: as they were in the first version (`before`) and are in the second (`after`), with addresses.
 
@@ -144,7 +144,7 @@ def _drop(rows: pa.Table, at: np.ndarray[Any, Any]) -> pa.Table:
 # --- comparing fragments -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Twins:
     """A fragment that two versions share: the same rows at the same positions, with other deletions or columns."""
 
@@ -177,7 +177,7 @@ def _moved(
     return tuple(c for c in columns if one.cells(c, here) != other.cells(c, there))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """What has to be read: whole fragments of either version, and single rows of shared fragments."""
 

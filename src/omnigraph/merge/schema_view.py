@@ -8,7 +8,7 @@ without a place in the other version are hidden; `lost_cells` reports them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from omnigraph.lang.ir import Expr
 from omnigraph.lang.tree import stored_columns
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema, arrow_type, fitted, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import (
     ADDRESS,
     ColumnEdit,
@@ -188,7 +189,7 @@ class Lens:
         return pa.table([*arrays, rows[ADDRESS]], schema=pa.schema(fields))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LensedTables:
     """See `tables.TableStore`: opens tables through lenses; it never writes."""
 

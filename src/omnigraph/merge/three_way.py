@@ -7,7 +7,7 @@ columns at a time; the few rows both sides changed are merged one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from omnigraph.merge.schema_view import Kind, seen_as
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import TypeChanges
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import ADDRESS
 
 Row = Mapping[str, Any]
@@ -48,7 +49,7 @@ Part = Mapping[str, pa.Array | None]  # by table the ids to include; None: all o
 NO_IDS = pa.array([], pa.string())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sides:
     """Three states under the merged schema."""
 
@@ -89,7 +90,7 @@ class Sides:
         return replace(self, ours=self.theirs, theirs=self.ours, done=done, part=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergedTable:
     """The changes of theirs to a table, the resulting changes of ours, and the conflicts."""
 
@@ -143,7 +144,7 @@ def lookup(snapshot: Snapshot, kind: Kind, ids: pa.Array) -> pa.Table:
 # --- whole columns -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aligned:
     """Three images of every id that theirs changed; position -1: the row does not exist."""
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
-from omnigraph.model.value import value
 
 
-@value
+@frozen
 class Annotation:
     """An annotation carried as metadata: `@name`, `@name(value)` or `@name(value, k=v)`."""
 
@@ -30,7 +30,7 @@ class Annotation:
         )
 
 
-@value
+@frozen
 class Embed:
     """`@embed`: a vector made from the text of another property of the same type."""
 
@@ -38,7 +38,7 @@ class Embed:
     model: str | None = None
 
 
-@value
+@frozen
 class Property:
     """One property of a type."""
 
@@ -62,7 +62,7 @@ class Property:
         return ("text", "value") if is_text else ("value",)
 
 
-@value
+@frozen
 class Range:
     """`@range(property, minimum..maximum)`, inclusive at both ends."""
 
@@ -71,7 +71,7 @@ class Range:
     maximum: int | float | None
 
 
-@value
+@frozen
 class Check:
     """`@check(property, "regex")`: an unanchored RE2 search."""
 
@@ -79,7 +79,7 @@ class Check:
     pattern: str
 
 
-@value
+@frozen
 class Cardinality:
     """How many edges of this type leave one source node."""
 
@@ -167,7 +167,7 @@ class InterfaceType:
     description: str | None = None
 
 
-@value
+@frozen
 class Catalog:
     """All types of a graph at one commit, by name."""
 

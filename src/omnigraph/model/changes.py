@@ -7,14 +7,15 @@ new, changed and deleted ones. Checks read `Changes`; plans are made from them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where rows came from, for messages: a file (or none, or one per row), and each row's line or record number."""
 
@@ -41,7 +42,7 @@ class Origin:
 NOWHERE = Origin()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marks:
     """What change records say about their rows: which of several is newer, and which are deletions."""
 
@@ -84,7 +85,7 @@ def joined(marks: Sequence[Marks], rows: Sequence[int]) -> Marks:
     return Marks(*(pa.concat_arrays(parts) for parts in zip(*filled, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Incoming:
     """Rows of one type as given, in the columns of its table.
 
@@ -101,7 +102,7 @@ class Incoming:
     marks: Marks = UNMARKED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeChanges:
     """What will happen to the rows of one type; whole rows in the columns of its table, each id once.
 
@@ -124,7 +125,7 @@ class TypeChanges:
         return not self.replaces and not any(p is not None and p.num_rows for p in parts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Changes:
     """What will happen, by table id: a node type and an edge type may share a name, never a table."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 
 Tokens = npt.NDArray[np.uint64]
 
@@ -163,7 +163,7 @@ def _once(found: Tokens) -> Tokens:
     return ordered[first]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Footprint:
     """A set of tokens as it is stored in a commit."""
 

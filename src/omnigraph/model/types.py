@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+
+from omnigraph.model.frozen import frozen
 
 
 class Scalar(StrEnum):
@@ -34,7 +36,7 @@ INTEGER_RANGES = {
 VECTOR_DIM_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropType:
     """A property type: a scalar, a list of one, an enum (of strings) or a vector (of F32).
 

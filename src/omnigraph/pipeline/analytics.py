@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline import block_steps
 from omnigraph.pipeline.blocks import Begin, Checkpoints, Ints, Layout, NetworkBlocks, Packing
 from omnigraph.pipeline.failures import repeated_read
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SparkNetwork:
     """Nodes (`id`) and edges (`src`, `dst`), and the state kept between rounds."""
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.session import parallelism
 from omnigraph.storage import metrics
 
@@ -38,7 +39,7 @@ PARCELS = "block int, kind int, origin int, at binary, value binary, change doub
 STATE = 0  # the kind of a parcel a block sends to itself
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parcel:
     """A message from one block to another: places in that block or numbers of nodes, and values."""
 
@@ -66,7 +67,7 @@ class Parcel:
         return np.frombuffer(self.value, np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockEdges:
     """The edges that leave a block: places of their sources, numbers of their targets."""
 
@@ -76,7 +77,7 @@ class BlockEdges:
     dst: Ints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """The number of nodes and of blocks."""
 
@@ -104,7 +105,7 @@ class Layout:
             yield number, order[bounds[number] : bounds[number + 1]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Packing:
     """Edges as they are, or each pair of different neighbours once in either direction; by source or by target."""
 
@@ -117,7 +118,7 @@ Settle = Callable[[int, list[Parcel]], Iterable[Parcel]]
 Begin = Callable[[Layout, int], Array]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoints:
     """The states kept between rounds, released when no longer needed."""
 
@@ -141,7 +142,7 @@ class Checkpoints:
             self.drop(frame)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NetworkBlocks:
     """Numbered nodes (`id`, `number`), and edges by the block of their source."""
 

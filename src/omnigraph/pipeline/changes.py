@@ -22,6 +22,7 @@ from omnigraph.merge.feed import Feed, changes
 from omnigraph.merge.rows import Comparison, Delta, positions
 from omnigraph.merge.schema_view import seen_as
 from omnigraph.model.columns import arrow_schema, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.frames import Entity, outer_names
 from omnigraph.pipeline.pinned import Pinned, adopt
 from omnigraph.pipeline.rows import kind_by_table
@@ -46,7 +47,7 @@ BATCH_ROWS = 65_536
 COMMIT = "commit"  # the only member of an offset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """The changes of one type on one branch, by one schema."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import TableNotFound
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.pinned import Pinned, pin
 from omnigraph.pipeline.rowset import ddl, to_wire
 from omnigraph.pipeline.table_versions import numbers
@@ -73,7 +73,7 @@ def wired(rows: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, list(names.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphFrames:
     """A state of a graph for Spark programs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import EdgeType
 from omnigraph.model.changes import Changes, TypeChanges
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.facts import LoadFacts
 from omnigraph.pipeline.lookups import are_few, nothing_is_wrong
 from omnigraph.pipeline.rows import kind_by_table
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerifiedLoad:
     """A load that is staged and valid on a state."""
 

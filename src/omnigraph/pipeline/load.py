@@ -27,6 +27,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import WriteConflict
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.aside import Aside
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.gather import gathers, placed_lines, run_gathered
@@ -64,7 +65,7 @@ Progress = Callable[[str, int, int], None]  # phase, done, total
 Unit = tuple[Split, ...]  # the input of one task
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tuning:
     """How a bulk load is divided."""
 

@@ -7,7 +7,6 @@ and return. Floats are among them, because NaN equals itself in Spark, and so ar
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.tree import conjunction, conjuncts, is_constant
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.rowset import Bag, ddl, expression_type, key_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def divided(predicate: ir.Expr, bag: Bag, bound: ir.Bound) -> tuple[list[Column]
     return tests, conjunction(tuple(rest))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _InSpark:
     bag: Bag
     bound: ir.Bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.schema import catalog_of, decode_ir
 from omnigraph.model.embedding import EmbedSettings
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.failures import ExecutorsDiffer
 from omnigraph.storage.objects import Location, locate
 
@@ -30,7 +31,7 @@ class NotShared(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pinned:
     """Everything a task needs to open a state; equal states are opened once per process."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.session import context_of
 from omnigraph.storage import metrics
 
@@ -33,7 +33,7 @@ class _Uncounted:
         """Discard the count."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counters:
     """Counters that tasks add to, wherever they run."""
 
@@ -53,7 +53,7 @@ class Counters:
         self.pieces.add(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meter:
     """The amount of staging work, and how much of it was done before."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.rowset import (
     SCORE,
     VALUE,
@@ -88,7 +89,7 @@ def _scorer(ranking: Simple, bag: Bag, scanner: Scanner) -> Scorer:
     return WordScores(field.property, query, corpora)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScoreTask:
     """Adds the scores of a batch's entities."""
 
@@ -112,7 +113,7 @@ class ScoreTask:
 # --- places ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranking:
     """Entities with their best scores, and the order that puts the best first."""
 

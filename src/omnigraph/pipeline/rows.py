@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.sources import FrameRows, Split
 from omnigraph.write.input.files import blocks, blocks_of, open_raw
 from omnigraph.write.input.folders import with_values
@@ -35,7 +36,7 @@ Kind = NodeType | EdgeType
 PEEK_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Some rows of a split. Lines are numbered from the start of the split; `lines` is how many it consumed."""
 

@@ -7,7 +7,7 @@ types Spark has (`to_wire`). Expressions are evaluated batch by batch by the cod
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from omnigraph.expressions.arrow import column, holds
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import Bound
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.searches import SearchedField, marked, matched
 from omnigraph.read import refs
@@ -111,7 +112,7 @@ def ddl(kinds: Mapping[str, pa.DataType]) -> Any:
 # --- bags --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowColumn:
     """A column of a bag: its name in the DataFrame and its stored type."""
 
@@ -119,7 +120,7 @@ class RowColumn:
     type: pa.DataType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bag:
     """Rows of an operator."""
 
@@ -154,7 +155,7 @@ class Bag:
         return replace(self, frame=frame, slots=slots)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryRun:
     """The context of every task of a query."""
 
@@ -173,7 +174,7 @@ def expression_type(expr: ir.Expr) -> pa.DataType:
     return arrow_shape(expr.type)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Formula:
     """Expressions for a task: what to compute into new columns, and which rows to keep."""
 
@@ -214,7 +215,7 @@ class Formula:
         return SearchedField(types, values, self.types[var], var in self.edges)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BatchRows:
     """See `expressions.arrow.Source`: the rows of a batch inside a task."""
 

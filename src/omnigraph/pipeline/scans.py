@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.tree import conjuncts, transform_plan, walk
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_type
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.rowset import (
     Bag,
     Formula,
@@ -38,7 +39,7 @@ Entity = NodeType | EdgeType
 PARTS = ("id", "src", "dst")  # of an entity, besides its type and its properties
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scanner:
     """Reads only what a query needs of each variable."""
 

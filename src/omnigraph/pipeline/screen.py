@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.model.catalog import NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import value_texts
 from omnigraph.model.tokens import id_tokens
 from omnigraph.pipeline.pinned import adopt, store_environment
@@ -45,7 +45,7 @@ BLOCKS = pa.schema([("part", pa.int32()), ("space", pa.int32()), ("body", pa.bin
 BLOCKS_DDL = "part int, space int, body binary"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyColumn:
     """Keys to read: a column of a version, of all rows or of the new ones."""
 
@@ -59,7 +59,7 @@ class KeyColumn:
         return tuple(f for f in found if f in self.version.fresh) if self.fresh else found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeySpace:
     """Keys that are compared with each other: the existing ones, and those that must be among them."""
 

@@ -7,7 +7,6 @@ tasks, fragment by fragment, and added up before anything is scored.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +17,7 @@ import pyarrow as pa
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.session import parallelism
 from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
@@ -50,7 +50,7 @@ class Nothing:
 NOTHING = Nothing()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BatchColumn:
     """See `read.search.source.Columns`: one property of the entities of a batch, all of one type."""
 
@@ -82,7 +82,7 @@ class BatchColumn:
         return make()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchedField:
     """A property of a variable's entities in a batch, with their types."""
 
@@ -127,7 +127,7 @@ def marked(expr: ir.Highlight, field: SearchedField, ctx: Context) -> pa.Array:
     return pa.array(found, pa.string(), from_pandas=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distances:
     """Scores each entity by the distance of its vector."""
 
@@ -142,7 +142,7 @@ class Distances:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WordScores:
     """Scores each entity by the words of its text."""
 

@@ -33,6 +33,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.tree import conjunction
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.embedding import EmbedSettings
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import branch_name
 from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.pipeline.changes import ChangeReader, ChangeStream, Wanted
@@ -147,7 +148,7 @@ class FoundSource(OmnigraphSource):
         return GraphWriter(TypeState.of(self.options), mode, settings_for())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeState:
     """The type and the state of a graph that the options name."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import COMPRESSIONS, expand, is_one_array, look_at, size_of
 from omnigraph.write.input.folders import FolderValue
@@ -32,7 +33,7 @@ WHOLE = "whole"  # read by the reader of its ending
 FORMS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileReading:
     """How a file of rows is read, in addition to the options of the load."""
 
@@ -46,7 +47,7 @@ class FileReading:
 FrameRows = str | RowMapping  # the table of rows of one type, or a mapping
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """A piece of a file. `start` and `end` count bytes or row groups; without an end it is the whole file."""
 
@@ -61,7 +62,7 @@ class Split:
     reading: FileReading = FileReading()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inputs:
     """All of an input: pieces of files, DataFrames by type, and the types that were named."""
 

@@ -23,6 +23,7 @@ from omnigraph.errors import OmnigraphError, Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.embedding import EmbedSettings
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
@@ -55,7 +56,7 @@ MANY = VIOLATIONS_MAX + 1  # one more shows that there are more
 LeftOut = Mapping[int, frozenset[tuple[str, int]]]  # types and lines to leave out, by split
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadJob:
     """The context shared by all tasks of a load."""
 
@@ -84,7 +85,7 @@ class LoadJob:
         return txn.plus(Overwrite(kind.table_id, nothing) for kind in txn.catalog.entities())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """One of our errors, sent from a task to the driver."""
 
@@ -451,7 +452,7 @@ def locate_task(
     return run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputPlace:
     """The place of a row in the input."""
 
@@ -496,7 +497,7 @@ def identified(job: LoadJob, split: int, rows: Iterable[Piece]) -> Iterator[tupl
             seen += len(given)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Staging:
     """All splits, in the order of the input."""
 

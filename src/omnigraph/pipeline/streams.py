@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.session import context_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ QUERY = "sql.streaming.queryId"  # under which Spark stores the stream of a batc
 RowsByType = Callable[["DataFrame"], Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AfterBatches:
     """Work of a stream after every n batches: compaction, and a merge of its branch."""
 
@@ -82,7 +82,7 @@ def each_batch(
     return load
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StreamLag:
     """The lag of a stream of changes behind its branch: commits, and the age of the oldest in seconds."""
 

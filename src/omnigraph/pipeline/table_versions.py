@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import value_texts
 from omnigraph.pipeline.pinned import adopt, reachable, store_environment
 from omnigraph.pipeline.session import parallelism
@@ -40,7 +40,7 @@ def numbers(session: SparkSession, count: int, rows: int = 0, columns: int = 1) 
     return every.where(f"id % {step} = 0").selectExpr(f"id DIV {step} AS id")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextColumn:
     """A column to read: one of the table, or a string that encodes the values of several."""
 
@@ -48,7 +48,7 @@ class TextColumn:
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableVersion:
     """A version of a table: its fragments, and which of them are new."""
 

@@ -21,6 +21,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, Violation
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.changes import NOWHERE, Origin
+from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.session import arrow_of
 from omnigraph.pipeline.stage import MANY, InputPlace
 from omnigraph.pipeline.table_versions import TableVersion, TextColumn, open_table, plain
@@ -53,7 +54,7 @@ class RepeatedRows(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touched:
     """A type with new rows: its version as it was, and as it would be."""
 
@@ -80,7 +81,7 @@ class Judge(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Broken:
     """The violations of a rule: a query for all of them, and the messages for some."""
 
@@ -137,7 +138,7 @@ class OnSpark:
         return arrow_of(self.session.sql(query))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verification:
     """The input of the rules."""
 
@@ -229,7 +230,7 @@ def _first_of(case: Verification, broken: Broken, locate: Locate) -> list[Violat
 # --- ids ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trouble:
     """Duplicate ids of one table: all of them as a query, and the first of each kind."""
 

@@ -7,11 +7,11 @@ cases:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from omnigraph.model.frozen import frozen
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.policy.cedar import Policy
 from omnigraph.policy.questions import ON_SERVER, Action, PolicyDecision, PolicyInvalid, Question
@@ -43,7 +43,7 @@ class CaseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: list[PolicyCase]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mismatch:
     """A case that was not decided as expected."""
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import branch_name
 from omnigraph.policy.bundle import Allow, Bundle, Protection, Rule, parse_bundle
 from omnigraph.policy.questions import ON_SERVER, PolicyDecision, PolicyInvalid, Question
@@ -33,7 +34,7 @@ class CedarMissing(OmnigraphError):
     default_help = "Install it with `pip install 'omnigraph[server]'`."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PolicyRules:
     """Cedar text, the actors' groups, and the branches that are protected."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.policy.bundle import Protection
 from omnigraph.policy.cedar import Policy
 from omnigraph.policy.questions import Action, PolicyDenied, Question
@@ -17,7 +18,7 @@ HARMLESS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """A requested action; `types` are those whose rows it concerns, once they are known."""
 
@@ -37,7 +38,7 @@ class Need:
         return replace(self, types=types)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guard:
     """What one actor may do with one graph, or with a server if `graph` is None.
 

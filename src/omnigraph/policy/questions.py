@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import branch_name
 
 
@@ -69,7 +69,7 @@ class PolicyDenied(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """May this actor do this? `graph` is None for questions about a server as a whole.
 
@@ -105,7 +105,7 @@ class Question:
         return f"action '{self.action}'{on}{to}{of} for actor '{self.actor}'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PolicyDecision:
     """The decision, the rule behind it, and the reason in a sentence."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, repeat
 
 import numpy as np
 
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import (
     NO_POSITIONS,
     Ints,
@@ -28,7 +28,7 @@ from omnigraph.read.arrays import (
 BLOCK_EDGES = 1 << 15
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hop:
     """Edges found from a list of nodes: the index into that list, the neighbour, the edge's position."""
 

@@ -9,7 +9,6 @@ Nodes are numbered in the order of their ids, so "smallest" means the same here 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +18,13 @@ import pyarrow.compute as pc
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import EdgeType
+from omnigraph.model.frozen import frozen
 
 Ints = npt.NDArray[np.int64]
 PAIRS_MAX = 20_000_000  # of a source and a node it reaches, held at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Network:
     """Node ids, ascending, and the ends of the edges as numbers of nodes."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid, TableNotFound
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import ADDRESS, BlobTable, StoredBlob
 
 
@@ -18,7 +17,7 @@ class BlobNotFound(OmnigraphError):
     default_help = "Check the id; a query that returns it shows which entities exist."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blob:
     """A blob at one commit. Concurrent writes do not change it."""
 

@@ -7,7 +7,7 @@ the bound the check names. A check that cannot be run, because its query does no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.checks import ERROR, LOST_ROWS, NEW_ROWS, ROWS, VALUE, GraphCheck
+from omnigraph.model.frozen import frozen
 from omnigraph.values.spelling import to_json
 
 ROWS_SHOWN_MAX = 20  # of a check that failed
@@ -45,7 +46,7 @@ class Answered(Protocol):
     ) -> tuple[pa.Table, int]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asking:
     """How checks get their answers."""
 
@@ -53,7 +54,7 @@ class Asking:
     same: Callable[[Snapshot, Snapshot, str], bool]  # whether it reads the same tables in both
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckResult:
     """How one check ended. `rows` are the first of those it is about; `error` is why it could not be run."""
 
@@ -95,7 +96,7 @@ class CheckResult:
         return f"{self.name}: {self.message} ({found})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckReport:
     """The results of a graph's checks in a state, compared with one before it."""
 

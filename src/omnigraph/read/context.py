@@ -12,6 +12,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import LimitExceeded
 from omnigraph.lang.ir import Bound
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.read.budget import Budget, Held
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.columns import TableColumns, columns_of
@@ -21,7 +22,7 @@ from omnigraph.read.topology import Topology
 LookedUp = dict[str, list[pa.Array] | None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Handed:
     """Rows that are handed to a query (`ir.Resumed`): columns, and slots of entities as ids and names of types."""
 

@@ -7,7 +7,6 @@ look-ups load the topology.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.ir import Bound, Direction
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.read.adjacency import Hop
 from omnigraph.read.arrays import NO_ROW, Positions
 from omnigraph.read.cache import SHARED, Cache
@@ -169,7 +169,7 @@ def look_up(edge: str, direction: Direction, nodes: Positions, ctx: Context) -> 
     return Hop(source[whole], node[whole], at[whole])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Degree:
     """The edges of one type that leave a node (`out`) or end at it (`in`), and the type of their other ends."""
 

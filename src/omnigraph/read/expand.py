@@ -7,13 +7,14 @@ is only counted becomes a factor of the weight, and sources that are only counte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from omnigraph.lang import ir
 from omnigraph.lang.tree import variables
+from omnigraph.model.frozen import frozen
 from omnigraph.read.adjacency import Hop, Merged
 from omnigraph.read.arrays import Ints, Mask, Whole, distinct, runs
 from omnigraph.read.budget import checked
@@ -60,7 +61,7 @@ def _is_plain(op: ir.Expand, rows: Rows) -> bool:
 # --- one hop along one edge type ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plain:
     """One hop from one node type to another."""
 

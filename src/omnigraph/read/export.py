@@ -25,6 +25,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import AddressInvalid, OmnigraphError, OptionInvalid, TableNotFound
 from omnigraph.errors import Kind as ErrorKind
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.read.ndjson import (
     FORMS,
     in_utc,
@@ -45,7 +46,7 @@ ORDERED_ROWS = 8_192  # fetched at a time, from any place in the table
 PART_ROWS = 1 << 20  # fragments are combined up to this
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportPart:
     """One file of an export."""
 
@@ -56,7 +57,7 @@ class ExportPart:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exported:
     """What was written, and of which commit."""
 
@@ -101,7 +102,7 @@ class FolderNotShared(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportFolder:
     """Where an export goes: a folder of this machine, or an address in an object store."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from omnigraph.expressions import arrow
 from omnigraph.expressions.comparing import Mask, Value
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.read import refs, values
 from omnigraph.read.context import Context
 from omnigraph.read.rows import Entities, Paths, Rows, Values
@@ -50,7 +50,7 @@ def holds(expr: ir.Expr, rows: Rows, ctx: Context) -> Mask:
     return arrow.holds(expr, Bindings(rows, ctx))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bindings:
     """See `expressions.arrow.Source`: variables bound to entities and paths, whose values are fetched when read."""
 

@@ -5,13 +5,12 @@ A key that depends on one variable is evaluated once per entity, not once per ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang import ir
 from omnigraph.lang.tree import variables, walk
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import Ints, distinct
 from omnigraph.read.blocks import encode, number_rows
 from omnigraph.read.columns import TableColumns
@@ -24,7 +23,7 @@ WHOLE_PART = 16  # above one row in this many of a table, a column is numbered a
 DENSE_PART = 4  # with at most this many codes per row, groups are counted in an array
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Groups:
     """Which group each row belongs to, and one row of each group."""
 

@@ -8,13 +8,14 @@ its rows this way depends on those ids only, whatever else changes in the table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang import ir
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import key_ids
 from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.read.context import Context
@@ -27,7 +28,7 @@ NAMED_PART = 4  # nodes are looked up one by one if at most one in this many is 
 EACH = (ir.Filter, ir.Expand, ir.SemiJoin, ir.Optional, ir.Trail, ir.ShortestPath)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyedJoin:
     """Nodes that are named by values of the rows on the left: those of the members of their key, in order."""
 

@@ -11,7 +11,7 @@ import datetime as dt
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import conjunction, conjuncts, walk
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.read.execute import run_query
 from omnigraph.read.result import Result
@@ -71,7 +72,7 @@ def _bound(query: ir.Query, index: int, given: Params, now: dt.datetime) -> Mapp
         raise
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Together:
     """A query that replaces many runs of another one."""
 

@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 
 Kind = NodeType | EdgeType
@@ -42,7 +42,7 @@ def _milliseconds(value: str) -> str:
     return f"epoch_ms({value})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordForm:
     """How a record is written."""
 

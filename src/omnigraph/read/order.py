@@ -14,6 +14,7 @@ from typing import Any
 from omnigraph.lang import ir
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.tree import conjunction, conjuncts, is_constant, rebuild, variables
+from omnigraph.model.frozen import frozen
 
 Sizes = Callable[[str, bool], int]  # rows of a node type, or of an edge type
 Shares = Callable[
@@ -84,7 +85,7 @@ def _take_apart(op: ir.Op) -> _Chain | None:
     return chain
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _State:
     """Some variables bound: how, at what cost so far, and how many rows that makes."""
 

@@ -7,13 +7,14 @@ above how often a row occurs. That is all it takes to count patterns instead of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
 from omnigraph.lang.tree import variables, walk
+from omnigraph.model.frozen import frozen
 
 NOTHING: frozenset[str] = frozenset()
 COUNTING = frozenset(
@@ -29,7 +30,7 @@ COUNTING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanStep:
     """An operator and its required output."""
 

@@ -6,7 +6,7 @@ Columns are read one at a time, so a profile needs the memory of one column, wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import TableNotFound
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.values.spelling import to_json
 
 ENDS = ("src", "dst")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnProfile:
     """A column's values: how many are missing, how many are distinct, their minimum and maximum."""
 
@@ -45,7 +46,7 @@ class ColumnProfile:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Degrees:
     """How many edges of a type the nodes at one end have, those without any left out."""
 
@@ -58,7 +59,7 @@ class Degrees:
         return {"nodes": self.nodes, "mean": self.mean, "most": self.most}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeProfile:
     """One type: its rows, its columns, and for edges their ends."""
 
@@ -79,7 +80,7 @@ class TypeProfile:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """The profile of a state; with `before`, beside that of an earlier one."""
 

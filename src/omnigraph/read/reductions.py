@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +10,7 @@ from omnigraph.expressions.scalar import ArithmeticOverflow
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import AnyArray, Ints, count_distinct
 from omnigraph.read.blocks import number_rows
 from omnigraph.read.context import Context
@@ -70,7 +69,7 @@ def each_once(values: pa.Array, of: Ints) -> tuple[pa.Array, Ints, None]:
     return values.take(pa.array(first)), of[first], None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueColumn:
     """The values to be aggregated: none is null, each belongs to a group and has a weight."""
 

@@ -7,12 +7,13 @@ rows a row stands for: patterns are counted by multiplying weights, not by writi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import LimitExceeded
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import (
     NO_POSITIONS,
     AnyArray,
@@ -30,7 +31,7 @@ FEW_ROWS = 64
 FEW_ROWS_BYTES = 256  # of each of a few
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entities:
     """The nodes or edges a variable is bound to: positions in the tables of their types; -1 where unbound."""
 
@@ -57,7 +58,7 @@ class Entities:
         return bound if self.code is None else bound & (self.code == i)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paths:
     """The paths a variable is bound to, one run of nodes and edges per row.
 
@@ -122,7 +123,7 @@ def _mirrored(counts: Ints) -> Ints:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """The values of a variable, one per row."""
 
@@ -143,7 +144,7 @@ class Values:
 Variable = Entities | Paths | Values
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LazyColumn:
     """An output column that is computed when read: of many groups only the first few may ever be seen."""
 
@@ -164,7 +165,7 @@ class LazyColumn:
         return self.compute(self.rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """`n` rows, with what they bind."""
 

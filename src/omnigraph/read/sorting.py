@@ -7,7 +7,6 @@ not fit into the memory of the query wait on disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import Ints
 from omnigraph.read.budget import Held
 from omnigraph.read.context import Context
@@ -116,7 +116,7 @@ def _one_zero(value: Any) -> Any:
 # --- more rows than one run --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keyed:
     """Rows beside the columns they are sorted by."""
 
@@ -148,7 +148,7 @@ def together(parts: list[Keyed]) -> Keyed:
     return Keyed(concat_rows([part.rows for part in parts]), keys)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Run:
     """One sorted run: in memory, or on disk."""
 

@@ -6,13 +6,13 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import Ints
 from omnigraph.read.rows import Entities, Paths, Rows, Values, Variable, step_counts
 
@@ -28,7 +28,7 @@ def spill_folder() -> tempfile.TemporaryDirectory[str]:
 Part = tuple[Rows, list[pa.Array]]  # rows, and extra columns beside them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowsFile:
     """Rows in a file, read in parts."""
 

@@ -8,13 +8,13 @@ fragments of the three tables, so a branch uses what was built for another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang.ir import Direction
+from omnigraph.model.frozen import frozen
 from omnigraph.read.adjacency import Adjacency, Merged, made_bytes
 from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions, ranges
 from omnigraph.read.budget import checked
@@ -29,7 +29,7 @@ CHANGED_MIN = 20_000  # fewer changed edges than this are always kept beside the
 CHANGED_PART = 50  # and otherwise up to one in this many
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopologyTables:
     """The three tables of a topology."""
 
@@ -51,7 +51,7 @@ class TopologyTables:
         return MadeOf(self.edge.fragments, self.src.fragments, self.dst.fragments)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MadeOf:
     """What identifies a topology, independent of version numbers."""
 

@@ -7,12 +7,12 @@ further at a time, and finished walks are handed on immediately.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import Ints
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
@@ -23,7 +23,7 @@ from omnigraph.read.walk import Space
 Matrix = npt.NDArray[np.int64]  # a row per walk, a column per step
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Walks:
     """Unfinished walks: the row each belongs to, the nodes met and the edges followed."""
 

@@ -9,11 +9,11 @@ pattern. A visited set is a bitmap of the space for each source; sources are tak
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.read.adjacency import Merged
 from omnigraph.read.arrays import Ints, Mask, Whole, distinct
 from omnigraph.read.budget import checked
@@ -37,7 +37,7 @@ def opposite(direction: ir.Direction) -> ir.Direction:
             return ir.Direction.BOTH
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """One kind of hop: from nodes of one type to nodes of another."""
 
@@ -190,7 +190,7 @@ def reach_from(space: Space, source: int, bounds: tuple[int, int], ctx: Context)
 # --- from many sources -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reached:
     """What some consecutive sources reach."""
 

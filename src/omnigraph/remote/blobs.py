@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.model.frozen import frozen
 from omnigraph.read.blobs import Blob
 from omnigraph.remote.transport import Answer, HttpRequest, RemoteFailure, Transport
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoteBytes:
     """The bytes of a blob on a server, at one commit."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -11,12 +10,13 @@ import pyarrow as pa
 
 from omnigraph.merge.diff import INSERT
 from omnigraph.merge.feed import Change
+from omnigraph.model.frozen import frozen
 from omnigraph.wire.feed import FeedBlock, FeedOutput
 
 STORED = {"from": "src", "to": "dst"}  # what loads and exports call the ends of an edge
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoteFeed:
     """The changes of a branch after a commit; iterating reads them page by page."""
 
@@ -74,7 +74,7 @@ class RemoteFeed:
         return last
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoteBaseline:
     """All rows at one commit, and the cursor from which the feed continues."""
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.errors import Cancelled, Corrupt, Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.read.export import Exported, ExportFolder, ExportPart
 from omnigraph.remote.transport import (
     Answer,
@@ -45,7 +46,7 @@ class JobLost(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """A load or an export of a server, as last reported."""
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from omnigraph.merge.diff import Diff, RowDiff
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import SCALARS, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.read.explain import Explanation
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
@@ -86,7 +87,7 @@ class RemoteExplanation(Explanation):
     __repr__ = __str__
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoteSnapshot:
     """The tables of a state, without their rows."""
 

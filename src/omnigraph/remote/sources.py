@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import foreign
@@ -38,7 +38,7 @@ ROWS_CHUNK = 1000
 LINES = (".ndjson", ".jsonl", ".json", "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upload:
     """A body, its media type, and whether it can be sent again."""
 

@@ -7,7 +7,6 @@ lost is repeated only if it reads, or if it carries an idempotency key; otherwis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -23,6 +22,7 @@ from omnigraph.errors import (
     Span,
     StoreUnavailable,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.remote.credentials import token_for
 from omnigraph.storage.retry import RETRY_AFTER, Retry
 from omnigraph.values.misfit import Misfit
@@ -51,7 +51,7 @@ class NotServed(OmnigraphError):
     default_help = "Run the command on the store itself, with --store."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpRequest:
     """A request; `safe` and `repeatable` say whether it may be sent again."""
 

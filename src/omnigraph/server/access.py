@@ -10,11 +10,12 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.policy.cedar import Policy
 from omnigraph.policy.guard import Guard
 from omnigraph.server.bodies import media_of
@@ -41,7 +42,7 @@ class Unauthenticated(OmnigraphError):
     default_help = "Send the header `Authorization: Bearer <token>`."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caller:
     """Who sent the request, and on whose behalf, if a token says so."""
 
@@ -207,7 +208,7 @@ def _digest(token: str) -> bytes:
 # --- policies --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """The policies of a server: one for the server itself, at most one for each graph.
 
@@ -268,7 +269,7 @@ class OriginRefused(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origins:
     """The names a server without tokens goes by, besides `localhost` and addresses.
 

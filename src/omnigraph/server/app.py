@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.maintenance.upkeep import Upkeep
+from omnigraph.model.frozen import frozen
 from omnigraph.read.budget import cancelled_by, who_cancels
 from omnigraph.server import openapi
 from omnigraph.server.access import SAID, Access, Caller, Identity, Origins
@@ -299,7 +299,7 @@ class Observed:
             raise ClientGone("the client disconnected")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchange:
     """A request whose route is known, and its response."""
 

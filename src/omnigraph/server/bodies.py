@@ -26,6 +26,7 @@ from typing import IO, Any, TypeVar
 import msgspec
 
 from omnigraph.errors import Kind, LimitExceeded, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.server.errors import MediaUnsupported, RequestInvalid, exceeded
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class ClientGone(OmnigraphError):
     default_help = "Nothing was changed. Send the request again."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BodyLimits:
     """The limits of a body."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
 
 import msgspec
 
+from omnigraph.model.frozen import frozen
 from omnigraph.server.settings import ServerInvalid, Settings
 
 LENGTH = struct.Struct("!I")  # before the orders
@@ -18,7 +18,7 @@ METRICS_FOLDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listen:
     """Where a server listens, and how."""
 

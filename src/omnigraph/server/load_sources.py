@@ -21,6 +21,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from omnigraph.core.layout import UPLOADS
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.server.bodies import GATHER_BYTES, Spool
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.jobs import RunningJob
@@ -29,7 +30,7 @@ from omnigraph.write.input.tables import named
 from omnigraph.write.input.unpacking import read_ipc, spread_size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Received(os.PathLike[str]):
     """The path of a received body. A repeated request is recognised by its content."""
 

@@ -13,13 +13,13 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import urllib3
 
+from omnigraph.model.frozen import frozen
 from omnigraph.server.settings import OidcSettings, ServerInvalid
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class TokenRefused(Exception):
     """Why a token is rejected; for the log."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claimed:
     """The actor a token names, and on whose behalf they act."""
 

@@ -15,6 +15,7 @@ from omnigraph.agents.stored import StoredQuery
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.graph import Graph
 from omnigraph.guarded import GuardedGraph
+from omnigraph.model.frozen import frozen
 from omnigraph.outcomes import Commit
 from omnigraph.policy.guard import Guard, Need
 from omnigraph.policy.questions import Action
@@ -44,7 +45,7 @@ ONCE = frozenset(
 COMMIT_HEADER = "Omnigraph-Graph-Commit"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """One graph of a server."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from urllib.parse import quote, unquote, unquote_to_bytes
@@ -14,6 +13,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import canonical
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
@@ -40,7 +40,7 @@ class RouteWork(Enum):
     EXPORT = "export"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Route:
     """One row of the table of routes. Paths of a graph's routes start with /graphs/{graph_id}."""
 

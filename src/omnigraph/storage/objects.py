@@ -15,7 +15,7 @@ import io
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
@@ -29,6 +29,7 @@ from omnigraph.errors import (
     StoreOutcomeUnknown,
     StoreUnavailable,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import is_unicode
 from omnigraph.storage import metrics
 
@@ -50,7 +51,7 @@ KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObjectInfo:
     """One line of a listing."""
 
@@ -316,7 +317,7 @@ class RemoteObjects:
 # --- opening -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """Where a graph lives, and how Lance and obstore reach it."""
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.model.frozen import frozen
 
 T = TypeVar("T")
 RETRY_AFTER = "retry_after"  # the error detail with the seconds a server asks to wait
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retry:
     """How often to retry, and after which pauses."""
 

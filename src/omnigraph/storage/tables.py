@@ -7,12 +7,13 @@ reads. `stage` makes a new version that stays invisible until a graph commit nam
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
 from omnigraph.lang.ir import Expr
+from omnigraph.model.frozen import frozen
 
 ADDRESS = "_rowaddr"  # the column name under which row addresses are returned
 FRAGMENT_ROWS_MAX = 2**20  # of a full one
@@ -20,7 +21,7 @@ CHEAP_ROWS = 2**16  # fragments up to this size are always merged
 DELETED_PART_MAX = 0.1  # of a fragment, before it is rewritten without its deleted rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableRef:
     """A table version: the folder relative to the graph's root, and the version (unsigned 64-bit)."""
 
@@ -28,7 +29,7 @@ class TableRef:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FragmentInfo:
     """A fragment of a version. Two fragments are the same data exactly when `identity` is equal."""
 
@@ -95,7 +96,7 @@ class Cells(NamedTuple):
     column: str  # the column as the file knows it, and its type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexInfo:
     """An index of a version and the fragments it covers."""
 
@@ -106,7 +107,7 @@ class IndexInfo:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewFragments:
     """Data files written beforehand (by Spark tasks, or by a merge that adopts them), as opaque descriptions."""
 
@@ -114,7 +115,7 @@ class NewFragments:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnEdit:
     """A change of a table's columns. Renaming moves no data; adding fills the given constant, or null."""
 
@@ -124,7 +125,7 @@ class ColumnEdit:
     cast: tuple[pa.Field, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexEdit:
     """Build missing coverage: an index of this kind over the fragments it does not cover yet, or anew (`replace`)."""
 
@@ -134,7 +135,7 @@ class IndexEdit:
     options: tuple[tuple[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableEdit:
     """Everything that turns one version of a table into the next; all of it becomes ONE version.
 
@@ -153,7 +154,7 @@ class TableEdit:
     earlier: Staged | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Staged:
     """A version that was written but not published.
 

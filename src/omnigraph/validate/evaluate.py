@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError, Violation
 from omnigraph.model.changes import Changes
+from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 from omnigraph.validate.checks import CHECKS
 from omnigraph.validate.findings import VIOLATIONS_MAX, Case, Finding, Looked
@@ -39,7 +39,7 @@ class KeyConflict(OmnigraphError):
     default_help = "Nothing was changed. Use mode merge to change existing rows, or give new ids."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """The findings of the checks, in a fixed order, and the facts the verdict depends on."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from omnigraph.errors import Violation
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Changes, Origin
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.values.spelling import datetime_text
 
 VIOLATIONS_MAX = 100
@@ -25,7 +26,7 @@ VALUE_CHARACTERS_MAX = 1_000  # of a value in the details
 VALUE_MEMBERS_MAX = 32  # of a list or vector there
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """A planned write: the state it starts from, and its changes."""
 
@@ -39,7 +40,7 @@ class Case:
         return self.txn.catalog
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Looked:
     """A check is about to read a table: its verdict holds only as long as these facts do."""
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from omnigraph.errors import OmnigraphError, OptionInvalid, Violation
+from omnigraph.model.frozen import frozen
 from omnigraph.validate.findings import VIOLATIONS_MAX
 
 log = logging.getLogger("omnigraph.validate")
@@ -29,7 +30,7 @@ LISTED_MAX = 2_000_000  # by one finder; any beyond that are only counted
 PACKING_LEVEL = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Packed:
     """Some violations: how many of each rule, and a line about each of them."""
 
@@ -79,7 +80,7 @@ class Listing:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Destination:
     """Where files of violations go, and whether one is written even if a report can hold everything."""
 

@@ -10,7 +10,6 @@ Values are equal here as in keys: -0.0 equals 0.0 and NaN equals itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
@@ -24,6 +23,7 @@ from omnigraph.expressions.comparing import compare_with
 from omnigraph.lang.ir import CompareOp
 from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType, Property, Range
 from omnigraph.model.changes import NOWHERE, Origin
+from omnigraph.model.frozen import frozen
 from omnigraph.validate.findings import VIOLATIONS_MAX, offenders, plain, shown
 
 Mask: TypeAlias = pa.Array | pa.ChunkedArray
@@ -32,7 +32,7 @@ Mask: TypeAlias = pa.Array | pa.ChunkedArray
 # --- single rows -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowRule:
     """A rule about one column of each row: which values break it (None: no value does), and why."""
 
@@ -158,7 +158,7 @@ def _pattern(name: str, pattern: str) -> RowRule:
 # --- rows together -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unique:
     """No two rows hold the same values in these columns; a row with a null among them is exempt."""
 
@@ -184,7 +184,7 @@ class Unique:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """Every edge ends at a node: `side` of each row of `kind` is the id of a row of `node`."""
 
@@ -224,7 +224,7 @@ class Endpoint:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EdgesPerSource:
     """A node that gains or loses an edge of `kind` has as many as `@card` allows; a deleted node needs none."""
 

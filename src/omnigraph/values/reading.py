@@ -8,9 +8,9 @@ import math
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import is_unicode
 from omnigraph.model.types import FLOATS, INTEGER_RANGES, INTEGERS, PropType, Scalar
 from omnigraph.values.misfit import Misfit, unfit
@@ -46,7 +46,7 @@ EXPECTED = {
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadingContext:
     """The options of the place a value is read from."""
 

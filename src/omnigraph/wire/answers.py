@@ -6,7 +6,7 @@ Optional fields of a response are unset; all others are present, if only as null
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +18,7 @@ from omnigraph.core.layout import parse_commit_id
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.diff import Diff, RowDiff
+from omnigraph.model.frozen import frozen
 from omnigraph.outcomes import (
     Commit,
     EntityChange,
@@ -414,7 +415,7 @@ class WriteOutput(msgspec.Struct, frozen=True):
     steps: list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServedStep:
     """One step of a schema change, as reported by a server."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.core.plan import PublishPlan, Verb
@@ -11,9 +10,10 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.txn import WriteTxn
 from omnigraph.lang.checks import parse_checks
 from omnigraph.lang.query import Want, compile_query
+from omnigraph.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedChecks:
     """By name: checks that were added, changed, and removed."""
 

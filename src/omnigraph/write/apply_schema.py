@@ -40,6 +40,7 @@ from omnigraph.lang.schema.steps import (
 )
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import ColumnEdit
 from omnigraph.validate import Report
 from omnigraph.values.columns import default_of
@@ -49,7 +50,7 @@ Kind = NodeType | EdgeType
 SchemaOf = Callable[[str], SchemaIR]  # a schema's hash, as commits name it, to the schema
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaOutcome:
     """What applying a schema did. `collect` names the tables whose old versions must be removed (hard drops)."""
 

@@ -8,7 +8,7 @@ statement.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from omnigraph.lang.ir import Bound
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import fresh_ids, key_ids
 from omnigraph.model.tokens import id_tokens
 from omnigraph.read import Result, run_query
@@ -59,7 +60,7 @@ class NodeHasEdges(OmnigraphError):
     default_help = "Delete its relationships first, or write DETACH DELETE."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """The entities of a slot, one per row; null if there is none."""
 
@@ -109,7 +110,7 @@ def _run_stage(
     return work.progress, Handed(work.rows, work.columns, slots)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Returned:
     """The result to return after all writes."""
 

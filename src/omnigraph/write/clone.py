@@ -9,7 +9,6 @@ the copy is compared with the original.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from omnigraph.errors import (
     StoreOutcomeUnknown,
 )
 from omnigraph.merge.rows import equal_rows
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import MAIN
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectInfo, ObjectStore, locate, open_objects
@@ -50,7 +50,7 @@ FOLDERS = (
 PARALLEL_BYTES_MAX = 16 << 20  # larger objects are copied one at a time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cloned:
     """What was copied."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import pyarrow.types as at
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang.schema import words
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.columns import is_list, is_text, text_column
 from omnigraph.values.misfit import Misfit
@@ -46,7 +47,7 @@ UNLIKE_THEIR_PLURAL = {"people": "person", "children": "child", "men": "man", "w
 KEY_NAMES = ("id", "key", "code", "uuid", "email", "name")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnGuess:
     """A column, and the property it would be."""
 
@@ -62,7 +63,7 @@ class ColumnGuess:
         return f"{self.name}: {self.type}{'?' if self.optional else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableGuess:
     """A table: its columns, the one that names its rows, and those that name rows of other tables."""
 
@@ -84,7 +85,7 @@ class TableGuess:
 Reference = tuple[ColumnGuess, TableGuess]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProposedSchema:
     """The proposal, as texts to edit."""
 

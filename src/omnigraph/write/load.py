@@ -16,6 +16,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OptionInvalid, Violation, WriteConflict
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming
+from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 from omnigraph.validate import evaluate, require_valid
 from omnigraph.validate.listing import EVERY, Destination, Packed, listing, packed
@@ -40,7 +41,7 @@ from omnigraph.write.resolve import Mode, RowCounts, actions_of, kind_of, resolv
 CHECKED_PART = 0.9  # the share of a load before writing, roughly
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadOutcome:
     """How many rows of each type a load had, and what happened to them.
 
@@ -66,7 +67,7 @@ class LoadOutcome:
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> LoadOutcome:
         """The outcome of an earlier load."""
-        return cls(*(kept.get(name, {}) for name in cls.__slots__))
+        return cls(*(kept.get(name, {}) for name in cls.__dataclass_fields__))
 
     def with_counts(self, counts: Mapping[str, RowCounts], catalog: Catalog) -> LoadOutcome:
         """With the counts of the rows of each table."""

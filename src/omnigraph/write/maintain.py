@@ -7,13 +7,13 @@ commit that other writers may overtake: the rewritten files and indices are then
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.core.plan import CreateIndex, PublishPlan, Rewrite, TableAction, Verb
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.storing import text_coverage
 from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table, rewrite_groups
 
@@ -24,7 +24,7 @@ SMALL_FRAGMENTS_MAX = 8
 Kind = NodeType | EdgeType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableReport:
     """What maintenance found in, and did to, the table of one type."""
 
@@ -39,14 +39,14 @@ class TableReport:
     note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+        return {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableWork:
     """The work a table needs."""
 
@@ -130,7 +130,7 @@ def uncovered_rows(table: Table, column: str, kind: str = "value") -> int:
 # --- index states ---
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexState:
     """How much of a property an index covers. `TEXT` is stored in files, `EXACT` means that none is needed yet."""
 
@@ -141,7 +141,7 @@ class IndexState:
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def index_states(snapshot: Snapshot, kind: Kind) -> list[IndexState]:
@@ -182,7 +182,7 @@ def _is_due(table: Table, columns: list[str]) -> bool:
     return left.fragments > SMALL_FRAGMENTS_MAX or left.rows > UNCOVERED_ROWS_MAX
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backlog:
     """Pending maintenance: fragments to merge, and rows to index or remove."""
 
@@ -219,7 +219,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeclaredIndex:
     """An index the schema declares: by value (equality, ranges), over words, or over vectors."""
 

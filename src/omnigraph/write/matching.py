@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,13 +15,14 @@ from omnigraph.lang import ir
 from omnigraph.lang.tree import conjuncts, stored_column, stored_columns
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_type
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import key_ids
 from omnigraph.model.tokens import endpoint_tokens, id_tokens
 
 EVERYTHING = Reads(everything=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matched:
     """The rows, and the facts that must still hold when the write is published."""
 

@@ -7,7 +7,7 @@ sees both anew. Conflicts are an outcome, not an error: nothing is published, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from omnigraph.core.footprints import changes as summaries
@@ -47,6 +47,7 @@ from omnigraph.merge.three_way import Part, Sides
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.model.names import branch_name
 from omnigraph.write.embed import embedded_again
 from omnigraph.write.resolve import actions_of
@@ -57,7 +58,7 @@ MERGED = "merged"
 CONFLICT = "conflict"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeOutcome:
     """The actual or planned outcome of a merge: its changes to the target, by type name, or the conflicts."""
 
@@ -73,7 +74,7 @@ class MergeOutcome:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lineage:
     """The origin of the changes, as the commit will record it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from omnigraph.lang.tree import is_constant
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate import require_valid
 from omnigraph.validate.findings import column
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from omnigraph.read import Result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MutateOutcome:
     """How many entities the statements touched. An entity touched twice counts twice, a deleted one once.
 
@@ -110,7 +111,7 @@ def _answered(outcome: MutateOutcome, progress: MutationProgress, state: WriteTx
     return replace(outcome, answer=progress.answer(state))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MutationProgress:
     """The state of a query between two statements."""
 

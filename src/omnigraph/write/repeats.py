@@ -6,7 +6,7 @@ order. One definition for both planes: Spark tasks get all rows of an id togethe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_type, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import Scalar
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ VERSIONS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.DATE, Scalar.DA
 Kind = NodeType | EdgeType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeats:
     """What a load does with several rows of one id.
 

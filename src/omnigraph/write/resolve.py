@@ -7,7 +7,7 @@ copies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -31,6 +31,7 @@ from omnigraph.model.changes import (
     joined,
 )
 from omnigraph.model.columns import arrow_schema, one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import fresh_ids, key_ids
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import VIOLATIONS_MAX
@@ -59,7 +60,7 @@ class Mode(StrEnum):
     OVERWRITE = "overwrite"  # all rows of the type are deleted first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolved:
     """The changes of a write, and violations found in its input: both go to the validator."""
 
@@ -68,7 +69,7 @@ class Resolved:
     counts: Mapping[str, RowCounts] = field(default_factory=dict)  # by table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowCounts:
     """Counts of what happened to the rows of one type."""
 
@@ -80,10 +81,10 @@ class RowCounts:
 
     def to_json(self) -> dict[str, int]:
         """The nonzero counts."""
-        return {name: count for name in self.__slots__ if (count := getattr(self, name))}
+        return {name: count for name in self.__dataclass_fields__ if (count := getattr(self, name))}
 
     def __add__(self, other: RowCounts) -> RowCounts:
-        return RowCounts(*(getattr(self, n) + getattr(other, n) for n in self.__slots__))
+        return RowCounts(*(getattr(self, n) + getattr(other, n) for n in self.__dataclass_fields__))
 
 
 def resolve(
@@ -209,7 +210,7 @@ def identify(
 # --- what was given ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """The rows of one type: the columns that were given, and for each the rows that left it out (None: no rows)."""
 

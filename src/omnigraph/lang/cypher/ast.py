@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from omnigraph.lang.source import Place
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 NOWHERE = Place(0, 0)
 
 # --- expressions ---------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Literal:
     """A string, number, truth value or null."""
 
@@ -20,45 +20,45 @@ class Literal:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class ListLiteral:
     items: tuple[Expr, ...]
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class MapLiteral:
     items: tuple[tuple[str, Expr], ...]
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Parameter:
     name: str
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Variable:
     name: str
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Property:
     part: Expr
     name: str
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Index:
     part: Expr
     index: Expr
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Slice:
     part: Expr
     low: Expr | None
@@ -66,14 +66,14 @@ class Slice:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class HasLabels:
     part: Expr
     labels: tuple[str, ...]
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Unary:
     """`not`, `-` or `+`."""
 
@@ -82,7 +82,7 @@ class Unary:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Connective:
     """`and`, `or` or `xor` between two or more."""
 
@@ -91,7 +91,7 @@ class Connective:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Binary:
     """An operator between two: `+ - * / % ^ in starts_with ends_with contains =~`."""
 
@@ -101,7 +101,7 @@ class Binary:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class ComparisonChain:
     """`a < b <= c`: every neighbouring pair."""
 
@@ -110,14 +110,14 @@ class ComparisonChain:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class IsNull:
     part: Expr
     negated: bool
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class CaseExpr:
     subject: Expr | None
     whens: tuple[tuple[Expr, Expr], ...]
@@ -125,7 +125,7 @@ class CaseExpr:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Call:
     """A function, its name in lower case; `count(*)` has a star."""
 
@@ -136,7 +136,7 @@ class Call:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class ListComprehension:
     var: str
     part: Expr
@@ -145,7 +145,7 @@ class ListComprehension:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Quantifier:
     """`all(x in list where …)`, `any`, `none`, `single`."""
 
@@ -156,7 +156,7 @@ class Quantifier:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Reduce:
     total: str
     first: Expr
@@ -166,7 +166,7 @@ class Reduce:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class PatternComprehension:
     pattern: PathPattern
     predicate: Expr | None
@@ -174,7 +174,7 @@ class PatternComprehension:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class PatternExpr:
     """A pattern used as a condition: whether it occurs."""
 
@@ -182,7 +182,7 @@ class PatternExpr:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Subquery:
     """`exists { … }` or `count { … }`: a pattern with a condition, or a whole query."""
 
@@ -193,7 +193,7 @@ class Subquery:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class MapProjection:
     """`n { .name, .*, other: 1, variable }`."""
 
@@ -231,7 +231,7 @@ Expr = (
 # --- patterns ------------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class NodePattern:
     var: str | None
     labels: tuple[str, ...]
@@ -239,7 +239,7 @@ class NodePattern:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class RelPattern:
     var: str | None
     types: tuple[str, ...]
@@ -249,7 +249,7 @@ class RelPattern:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class PathPattern:
     """Nodes and the relationships between them; `shortest` is `shortestPath` or `allShortestPaths`."""
 
@@ -263,7 +263,7 @@ class PathPattern:
 # --- clauses -------------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Match:
     patterns: tuple[PathPattern, ...]
     predicate: Expr | None
@@ -271,14 +271,14 @@ class Match:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Unwind:
     part: Expr
     var: str
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Item:
     """A column; `name` is its alias, or else its text."""
 
@@ -288,13 +288,13 @@ class Item:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Ordering:
     expr: Expr
     descending: bool
 
 
-@value
+@frozen
 class Projection:
     """What `WITH` and `RETURN` have in common."""
 
@@ -308,19 +308,19 @@ class Projection:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class With:
     projection: Projection
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Return:
     projection: Projection
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Procedure:
     """`CALL name(arguments) YIELD a AS b WHERE …`."""
 
@@ -331,13 +331,13 @@ class Procedure:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Create:
     patterns: tuple[PathPattern, ...]
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class SetItem:
     """`n.p = e`, `n = e`, `n += e` (`operator`), or `n:Label` (`labels`)."""
 
@@ -348,7 +348,7 @@ class SetItem:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Merge:
     pattern: PathPattern
     on_create: tuple[SetItem, ...]
@@ -356,19 +356,19 @@ class Merge:
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Set:
     items: tuple[SetItem, ...]
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class RemoveItems:
     items: tuple[SetItem, ...]
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Delete:
     items: tuple[Expr, ...]
     detach: bool
@@ -380,13 +380,13 @@ Writing = Create | Merge | Set | RemoveItems | Delete
 Clause = Reading | Writing
 
 
-@value
+@frozen
 class SingleQuery:
     clauses: tuple[Clause, ...]
     at: Place = NOWHERE
 
 
-@value
+@frozen
 class Query:
     """Single queries, and between each two whether UNION ALL keeps duplicates; `use` is what USE names."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
@@ -12,6 +11,7 @@ from omnigraph.lang.cypher.binder import ExprBinder, map_literal
 from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
 from omnigraph.lang.cypher.scope import labels_of_edge
 from omnigraph.lang.ir import Function, ValueType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 AGGREGATES = frozenset(
@@ -31,7 +31,7 @@ AGGREGATES = frozenset(
 STRINGS = types.list_of(types.STRING)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundCall:
     """A call whose arguments are bound."""
 
@@ -54,7 +54,7 @@ class BoundCall:
 Make = Callable[[BoundCall], ir.Expr]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionSignature:
     """The number of arguments of a function, and its meaning."""
 

@@ -19,13 +19,13 @@ the state the query reads:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import types
 from omnigraph.lang.cypher.scope import labels_of_edge
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 Facts = list[tuple[Any, ...]]
@@ -34,7 +34,7 @@ TEXT, TEXTS = types.STRING, ir.STRINGS.with_nullable(True)
 REQUIRED = object()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """A value a procedure takes, the same for all rows."""
 
@@ -43,7 +43,7 @@ class Argument:
     default: Any = REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetadataProcedure:
     """What a procedure takes and yields; `facts` computes its rows from the schema, if it can."""
 

@@ -11,6 +11,7 @@ from omnigraph.lang.cypher.coercion import compared, null_of
 from omnigraph.lang.cypher.functions import trail_get
 from omnigraph.lang.cypher.scope import Binding, Flow
 from omnigraph.lang.tree import conjuncts
+from omnigraph.model.frozen import frozen
 
 OUT, IN, BOTH = ir.Direction.OUT, ir.Direction.IN, ir.Direction.BOTH
 SHORTEST_HOPS_MAX = 2**31 - 1
@@ -41,7 +42,7 @@ class Rel:
     known: ir.RefOf | None = None  # the already bound relationship it must be
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk:
     """How a relationship is followed: from which end, and whether the other is bound as well."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
-from omnigraph.model.value import value
 
 if TYPE_CHECKING:
     from omnigraph.lang.ir.expr import End, Expr, ValueType
@@ -23,7 +23,7 @@ _TEXT = PropType(Scalar.STRING, nullable=True)
 # --- types of values -----------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class RefValue:
     """A reference to a node or an edge of one of these types."""
 
@@ -35,7 +35,7 @@ class RefValue:
         return "|".join(self.types) + "?" * self.nullable
 
 
-@value
+@frozen
 class TrailValue:
     """A path as references: lists of its nodes and of its edges."""
 
@@ -47,7 +47,7 @@ class TrailValue:
         return "Path" + "?" * self.nullable
 
 
-@value
+@frozen
 class ListValue:
     """A list of anything that is not a single value of a property; those lists are property types."""
 
@@ -58,7 +58,7 @@ class ListValue:
         return f"[{self.item}]" + "?" * self.nullable
 
 
-@value
+@frozen
 class MapValue:
     """A map whose keys are known when the query is compiled."""
 
@@ -73,7 +73,7 @@ class MapValue:
 # --- expressions ---------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class RefOf:
     """The entity bound to `var`, as a reference."""
 
@@ -81,7 +81,7 @@ class RefOf:
     type: RefValue
 
 
-@value
+@frozen
 class TrailOf:
     """The path bound to `var`, as references."""
 
@@ -89,7 +89,7 @@ class TrailOf:
     type: TrailValue
 
 
-@value
+@frozen
 class ValueOf:
     """The value a `Let`, an `Unwind` or a `PerRow` below bound to a variable, or an `Each` around it."""
 
@@ -97,7 +97,7 @@ class ValueOf:
     type: ValueType
 
 
-@value
+@frozen
 class RefGet:
     """A property of an entity, or its id under the name `id`; null for types without it."""
 
@@ -106,7 +106,7 @@ class RefGet:
     type: PropType
 
 
-@value
+@frozen
 class RefType:
     """The name of the type of an entity; of an edge the label it has for others, if any."""
 
@@ -114,7 +114,7 @@ class RefType:
     type: PropType = _TEXT
 
 
-@value
+@frozen
 class RefEnd:
     """The node at one end of an edge."""
 
@@ -123,7 +123,7 @@ class RefEnd:
     type: RefValue
 
 
-@value
+@frozen
 class RefKeys:
     """The names of the properties of an entity that are not null, ascending."""
 
@@ -131,7 +131,7 @@ class RefKeys:
     type: PropType
 
 
-@value
+@frozen
 class WrittenOut:
     """A value with every reference in it written out, as a caller sees it."""
 
@@ -139,7 +139,7 @@ class WrittenOut:
     type: ValueType
 
 
-@value
+@frozen
 class Carried:
     """A value with every reference in it as a type and an id, which name the same in another state of the graph."""
 
@@ -147,13 +147,13 @@ class Carried:
     type: ValueType
 
 
-@value
+@frozen
 class MakeList:
     items: tuple[Expr, ...]
     type: ValueType
 
 
-@value
+@frozen
 class MakeMap:
     """Values under the names of the type's fields."""
 
@@ -161,7 +161,7 @@ class MakeMap:
     type: MapValue
 
 
-@value
+@frozen
 class MakeTrail:
     """Nodes, edges and trails that follow each other, as one trail: the ends of a trail stand beside it, too."""
 
@@ -169,7 +169,7 @@ class MakeTrail:
     type: TrailValue
 
 
-@value
+@frozen
 class TrailGet:
     """The nodes or edges of a trail."""
 
@@ -178,7 +178,7 @@ class TrailGet:
     type: ListValue
 
 
-@value
+@frozen
 class FieldOf:
     """The value of a map under a name."""
 
@@ -187,7 +187,7 @@ class FieldOf:
     type: ValueType
 
 
-@value
+@frozen
 class MemberAt:
     """The member of a list at an index from 0, from its end if negative; null outside it."""
 
@@ -196,7 +196,7 @@ class MemberAt:
     type: ValueType
 
 
-@value
+@frozen
 class Sublist:
     """The members from an index on, and before another; negative ones count from the end."""
 
@@ -206,7 +206,7 @@ class Sublist:
     type: ValueType
 
 
-@value
+@frozen
 class JoinedLists:
     """The members of several lists, one list after the other."""
 
@@ -214,7 +214,7 @@ class JoinedLists:
     type: ValueType
 
 
-@value
+@frozen
 class Numbers:
     """The whole numbers from `first` to `last`, both included, in steps."""
 
@@ -224,14 +224,14 @@ class Numbers:
     type: PropType
 
 
-@value
+@frozen
 class Random:
     """A number from 0 to below 1, another one for each row."""
 
     type: PropType = PropType(Scalar.F64)
 
 
-@value
+@frozen
 class Choice:
     """The value behind the first condition that is true, else the default."""
 
@@ -249,7 +249,7 @@ class Test(Enum):
     SINGLE = "single"
 
 
-@value
+@frozen
 class Each:
     """The values of `body` for the members of a list for which `predicate` is true; `var` stands for the member."""
 
@@ -260,7 +260,7 @@ class Each:
     type: ValueType
 
 
-@value
+@frozen
 class Quantified:
     """Whether all, some, no or exactly one member satisfies a condition; unknown where unknown members decide."""
 
@@ -271,7 +271,7 @@ class Quantified:
     type: PropType = _TRUTH
 
 
-@value
+@frozen
 class Fold:
     """A value made of another and each member of a list in turn."""
 
@@ -283,7 +283,7 @@ class Fold:
     type: ValueType
 
 
-@value
+@frozen
 class As:
     """The same value in a type that holds all values of its own: integers as floats, an empty list as any list."""
 
@@ -291,7 +291,7 @@ class As:
     type: ValueType
 
 
-@value
+@frozen
 class Alike:
     """Whether two values are equal, of whatever type: unknown if that depends on a null inside."""
 
@@ -300,7 +300,7 @@ class Alike:
     type: PropType = _TRUTH
 
 
-@value
+@frozen
 class Among:
     """Whether a value is equal to a member of a list: unknown if that depends on a null member."""
 
@@ -309,7 +309,7 @@ class Among:
     type: PropType = _TRUTH
 
 
-@value
+@frozen
 class Apart:
     """Whether two variables, each an edge or a path, have no edge in common."""
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from omnigraph.lang.ir.composite import Composite, ListValue, MapValue, RefValue, TrailValue
 from omnigraph.lang.ir.temporal import TemporalCall, TemporalValue
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
-from omnigraph.model.value import value
 
 FRESH = "%"  # first character of a variable made up by the lowering; no source text can contain such a name
 ROW = ""  # the variable of the row a mutation statement reads
@@ -28,7 +28,7 @@ DATETIME = PropType(Scalar.DATETIME)
 # --- types of values ---------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class EntityValue:
     """A whole node or edge as one value: an object of `id`, `type` (edges: `from`, `to`) and its properties.
 
@@ -44,7 +44,7 @@ class EntityValue:
         return "|".join(self.types) + ("?" if self.nullable else "")
 
 
-@value
+@frozen
 class PathValue:
     """A path as one value: an object of `nodes` (ids), `edges` (ids) and `length`."""
 
@@ -69,7 +69,7 @@ ValueType = (
 # --- expressions -------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Literal:
     """A constant: str, bool, int, float, date, aware datetime, tuple of those, a temporal value, or None.
 
@@ -80,7 +80,7 @@ class Literal:
     type: ValueType
 
 
-@value
+@frozen
 class ListOf:
     """A list of constants some of which are parameters."""
 
@@ -88,20 +88,20 @@ class ListOf:
     type: PropType
 
 
-@value
+@frozen
 class Param:
     name: str
     type: ValueType
 
 
-@value
+@frozen
 class Now:
     """One instant per run of a query, the same wherever it appears."""
 
     type: PropType = DATETIME
 
 
-@value
+@frozen
 class Column:
     """A property of the entity bound to `var`."""
 
@@ -110,7 +110,7 @@ class Column:
     type: PropType
 
 
-@value
+@frozen
 class IdOf:
     """The id of the node or edge bound to `var`; null when an optional block did not bind it."""
 
@@ -118,7 +118,7 @@ class IdOf:
     type: PropType = STRING
 
 
-@value
+@frozen
 class TypeOf:
     """The name of the type of the entity bound to `var`."""
 
@@ -133,7 +133,7 @@ class End(Enum):
     DST = "dst"
 
 
-@value
+@frozen
 class EndpointOf:
     """The id of the node at one end of the edge bound to `var`."""
 
@@ -142,7 +142,7 @@ class EndpointOf:
     type: PropType = STRING
 
 
-@value
+@frozen
 class EntityOf:
     """The whole entity bound to `var`."""
 
@@ -150,7 +150,7 @@ class EntityOf:
     type: EntityValue
 
 
-@value
+@frozen
 class PathOf:
     """The path bound to `var`."""
 
@@ -164,7 +164,7 @@ class PathPart(Enum):
     LENGTH = "length"  # the number of hops
 
 
-@value
+@frozen
 class PathGet:
     """A part of the path bound to `var`."""
 
@@ -173,7 +173,7 @@ class PathGet:
     type: PropType
 
 
-@value
+@frozen
 class ScoreOf:
     """The score column a `Score`, `Rank` or `Fuse` below added under this name."""
 
@@ -181,7 +181,7 @@ class ScoreOf:
     type: PropType = F64_OR_NULL
 
 
-@value
+@frozen
 class Output:
     """A column made by the `Project`, `Aggregate` or `Union` below."""
 
@@ -198,7 +198,7 @@ class CompareOp(StrEnum):
     GE = ">="
 
 
-@value
+@frozen
 class Compare:
     """Strings by their UTF-8 bytes, false before true, dates by time, numbers by value.
 
@@ -211,7 +211,7 @@ class Compare:
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class Same:
     """Whether two variables are bound to the same entity; unknown when one is unbound."""
 
@@ -220,25 +220,25 @@ class Same:
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class And:
     parts: tuple[Expr, ...]
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class Or:
     parts: tuple[Expr, ...]
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class Not:
     part: Expr
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class IsNull:
     """Never null itself."""
 
@@ -247,7 +247,7 @@ class IsNull:
     type: PropType = BOOL
 
 
-@value
+@frozen
 class In:
     """Whether `item` equals a member of a list. Null members never match; a null item or list gives null."""
 
@@ -256,7 +256,7 @@ class In:
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class Has:
     """Whether the list has a member equal to `item`; FALSE, not null, for a null list or item."""
 
@@ -265,7 +265,7 @@ class Has:
     type: PropType = BOOL
 
 
-@value
+@frozen
 class Contains:
     """Exact, case-sensitive substring; the empty needle is in every string."""
 
@@ -274,7 +274,7 @@ class Contains:
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class StartsWith:
     """Exact, case-sensitive prefix."""
 
@@ -283,7 +283,7 @@ class StartsWith:
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class RegexMatch:
     """An unanchored RE2 search; the pattern is a literal or a parameter."""
 
@@ -300,7 +300,7 @@ class ArithmeticOp(Enum):
     MOD = "%"  # the sign of the dividend
 
 
-@value
+@frozen
 class Arithmetic:
     """In I64 when both sides are integers (U64 when both are unsigned), else in F64."""
 
@@ -368,14 +368,14 @@ class Function(Enum):
     DEVIATION_OF_ALL = "stdev_p"
 
 
-@value
+@frozen
 class Call:
     function: Function
     args: tuple[Expr, ...]
     type: ValueType
 
 
-@value
+@frozen
 class Cast:
     """The same value in another type; null where it has none (unreadable text, a number out of range)."""
 
@@ -383,34 +383,34 @@ class Cast:
     type: PropType
 
 
-@value
+@frozen
 class AnyWord:
     """Some word of the query occurs in the text."""
 
 
-@value
+@frozen
 class AllWords:
     """Every word of the query occurs in the text."""
 
 
-@value
+@frozen
 class Phrase:
     """The words of the query occur side by side and in order."""
 
 
-@value
+@frozen
 class Fuzzy:
     """Some word of the text is within `edits` edits of some word of the query."""
 
     edits: Expr
 
 
-@value
+@frozen
 class Prefix:
     """For every word of the query, some word of the text begins with it."""
 
 
-@value
+@frozen
 class BooleanQuery:
     """The query lists words, prefixes and phrases that must, may or must not occur."""
 
@@ -418,7 +418,7 @@ class BooleanQuery:
 TextMode = AnyWord | AllWords | Phrase | Fuzzy | Prefix | BooleanQuery
 
 
-@value
+@frozen
 class TextMatch:
     """Whether the analysed text of a property matches the analysed query; null for a null text."""
 
@@ -428,7 +428,7 @@ class TextMatch:
     type: PropType = BOOL_OR_NULL
 
 
-@value
+@frozen
 class Highlight:
     """The text of a property, with the words of a query between two marks; null for a null text."""
 

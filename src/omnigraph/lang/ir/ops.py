@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from omnigraph.lang.ir.expr import Column, Expr, ValueType
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 # --- rankings ----------------------------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ class Metric(Enum):
     DOT = "dot"  # 1 - inner product
 
 
-@value
+@frozen
 class Nearest:
     """Entities with a vector, by ascending distance from `query`.
 
@@ -34,7 +34,7 @@ class Nearest:
     approx: bool = False
 
 
-@value
+@frozen
 class Bm25:
     """Entities whose text holds some word of `query`, by descending BM25 score."""
 
@@ -42,7 +42,7 @@ class Bm25:
     query: Expr
 
 
-@value
+@frozen
 class Rrf:
     """Entities in either ranking, by descending sum of 1 / (constant + position + 1), positions from 0.
 
@@ -69,7 +69,7 @@ class Direction(Enum):
     BOTH = "both"
 
 
-@value
+@frozen
 class EdgeStep:
     """One edge type a hop may follow, and how; `near` and `far` are the node types at its two ends as walked."""
 
@@ -79,19 +79,19 @@ class EdgeStep:
     far: str
 
 
-@value
+@frozen
 class NodeScan:
     var: str
     types: tuple[str, ...]
     predicate: Expr | None = None
 
 
-@value
+@frozen
 class Outer:
     """The row of the operator this block belongs to, with everything it binds."""
 
 
-@value
+@frozen
 class Resumed:
     """The leaf of a plan that goes on after something was written: the rows it was written for.
 
@@ -135,13 +135,13 @@ class ShortestPath:
     every: bool = False  # a row for each shortest path, not for one of them
 
 
-@value
+@frozen
 class Filter:
     input: Op
     predicate: Expr
 
 
-@value
+@frozen
 class BlockTest:
     """An aggregate over a block's solutions for a row, and the condition on it.
 
@@ -153,7 +153,7 @@ class BlockTest:
     predicate: Expr
 
 
-@value
+@frozen
 class SemiJoin:
     input: Op
     block: Op
@@ -161,28 +161,28 @@ class SemiJoin:
     measure: BlockTest | None = None  # None: that a solution exists
 
 
-@value
+@frozen
 class Optional:
     input: Op
     block: Op
     vars: tuple[str, ...]  # what the block adds
 
 
-@value
+@frozen
 class Join:
     left: Op
     right: Op
     on: tuple[tuple[Expr, Expr], ...] = ()  # an expression over left, one over right
 
 
-@value
+@frozen
 class Score:
     input: Op
     ranking: Ranking
     name: str
 
 
-@value
+@frozen
 class Rank:
     input: Op
     ranking: Nearest | Bm25
@@ -190,7 +190,7 @@ class Rank:
     keep: Expr | None = None
 
 
-@value
+@frozen
 class Fuse:
     """Two runs of one pattern, each with its own `Rank`, named by `primary_score` and `secondary_score`.
 
@@ -212,7 +212,7 @@ class Fuse:
     place: str
 
 
-@value
+@frozen
 class NamedExpr:
     name: str
     expr: Expr
@@ -230,7 +230,7 @@ class AggregateFunction(Enum):
     TOTAL = "total"  # the exact sum of integers; 0 over nothing
 
 
-@value
+@frozen
 class NamedAggregate:
     name: str
     function: AggregateFunction
@@ -239,38 +239,38 @@ class NamedAggregate:
     type: ValueType
 
 
-@value
+@frozen
 class Aggregate:
     input: Op
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[NamedAggregate, ...]
 
 
-@value
+@frozen
 class Project:
     input: Op
     columns: tuple[NamedExpr, ...]
 
 
-@value
+@frozen
 class Distinct:
     input: Op
 
 
-@value
+@frozen
 class SortKey:
     expr: Expr
     descending: bool = False
 
 
-@value
+@frozen
 class Sort:
     input: Op
     keys: tuple[SortKey, ...]
     ties: tuple[Expr, ...]
 
 
-@value
+@frozen
 class Slice:
     """Counts are literals or parameters, whole numbers from 0."""
 
@@ -279,12 +279,12 @@ class Slice:
     limit: Expr | None = None
 
 
-@value
+@frozen
 class Union:
     inputs: tuple[Op, ...]
 
 
-@value
+@frozen
 class Let:
     """Rows with values under new names, and of the variables below only those in `keep`, as (name, name below)."""
 
@@ -293,7 +293,7 @@ class Let:
     keep: tuple[tuple[str, str], ...]
 
 
-@value
+@frozen
 class Attach:
     """Binds a variable to the entity a reference names; unbound where it is null."""
 
@@ -304,7 +304,7 @@ class Attach:
     edge: bool = False
 
 
-@value
+@frozen
 class Unwind:
     """A row for each member of a list; none for a list that is empty or null."""
 
@@ -333,7 +333,7 @@ class Trail:
     backwards: bool = False  # the walk starts at the end of the path
 
 
-@value
+@frozen
 class PerRow:
     """Adds, for each row, an aggregate over the solutions the block has for it."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
 
 from omnigraph.lang.ir.expr import Expr, ValueType
 from omnigraph.lang.ir.ops import Op
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 # --- mutations ---------------------------------------------------------------------------------------------------
 
@@ -20,13 +20,13 @@ class TargetKind(Enum):
     EDGE = "edge"
 
 
-@value
+@frozen
 class Target:
     kind: TargetKind
     type_name: str
 
 
-@value
+@frozen
 class Assign:
     """The new value of one property; its type fits the property's, or is null where the property may be."""
 
@@ -34,7 +34,7 @@ class Assign:
     value: Expr
 
 
-@value
+@frozen
 class InsertRow:
     """One row; its values are made of literals, parameters and `now()`. `src` and `dst` (ids) are those of an edge."""
 
@@ -43,7 +43,7 @@ class InsertRow:
     dst: Expr | None = None
 
 
-@value
+@frozen
 class Insert:
     """A row whose type has a key changes the entity with that key, if it exists, in the fields named here."""
 
@@ -51,7 +51,7 @@ class Insert:
     rows: tuple[InsertRow, ...]
 
 
-@value
+@frozen
 class Update:
     """Every row for which the predicate is true gets the values, which all see the row as it was before."""
 
@@ -60,7 +60,7 @@ class Update:
     predicate: Expr
 
 
-@value
+@frozen
 class Delete:
     """Every row for which the predicate is true goes, and with a node all its edges."""
 
@@ -68,7 +68,7 @@ class Delete:
     predicate: Expr
 
 
-@value
+@frozen
 class Make:
     """A new entity for each row: its properties, and the ends of an edge, are what later steps know as slots.
 
@@ -86,7 +86,7 @@ class Make:
     first: str | None = None
 
 
-@value
+@frozen
 class Put:
     """New values for properties of the entity in a slot, which has one of the types; the last row of several counts.
 
@@ -100,7 +100,7 @@ class Put:
     unless: str | None = None
 
 
-@value
+@frozen
 class Drop:
     """The entity in a slot is deleted; a node with edges only if `detach`, together with them.
 
@@ -115,7 +115,7 @@ class Drop:
 Step = Make | Put | Drop
 
 
-@value
+@frozen
 class Stage:
     """What a read finds, and what is done for each of its rows, step by step.
 
@@ -127,7 +127,7 @@ class Stage:
     steps: tuple[Step, ...]
 
 
-@value
+@frozen
 class PatternChange:
     """Stages, each of which sees what those before it wrote and starts from their rows (`Resumed`), and the answer.
 
@@ -156,13 +156,13 @@ Statement = Insert | Update | Delete | PatternChange
 # --- queries -----------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class ParamDecl:
     name: str
     type: ValueType
 
 
-@value
+@frozen
 class ProcedureRows:
     """A parameter not given by the caller: the rows of a metadata procedure.
 
@@ -174,24 +174,24 @@ class ProcedureRows:
     args: tuple[Expr, ...]
 
 
-@value
+@frozen
 class OutputColumn:
     name: str
     type: ValueType
 
 
-@value
+@frozen
 class Read:
     plan: Op
     columns: tuple[OutputColumn, ...]
 
 
-@value
+@frozen
 class Mutation:
     statements: tuple[Statement, ...]
 
 
-@value
+@frozen
 class Query:
     name: str
     params: tuple[ParamDecl, ...]
@@ -210,7 +210,7 @@ class Query:
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """The values of a query's parameters, by name, and the instant `now()` stands for."""
 

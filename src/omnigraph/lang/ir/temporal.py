@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 from omnigraph.values.temporal.names import TemporalKind, TemporalOp
 
 if TYPE_CHECKING:
     from omnigraph.lang.ir.expr import Expr, ValueType
 
 
-@value
+@frozen
 class TemporalValue:
     """A temporal value that no property holds."""
 
@@ -26,7 +26,7 @@ class TemporalValue:
         return f"{self.kind}" + "?" * self.nullable
 
 
-@value
+@frozen
 class TemporalCall:
     """An operation on temporal values, see `TemporalOp`.
 

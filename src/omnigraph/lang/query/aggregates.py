@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.scope import CheckContext, Scope
@@ -17,10 +15,11 @@ from omnigraph.lang.query.typing_rules import (
     is_time,
 )
 from omnigraph.lang.tree import walk
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AggregateTyper:
     """Types the aggregates over the rows that bind the variables of a scope."""
 

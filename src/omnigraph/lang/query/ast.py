@@ -10,8 +10,8 @@ from enum import Enum
 
 from omnigraph.lang.lexer import Token
 from omnigraph.lang.source import Place
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
-from omnigraph.model.value import value
 
 NOWHERE = Place(0, 0)
 
@@ -19,7 +19,7 @@ NOWHERE = Place(0, 0)
 # --- expressions -------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Literal:
     """A string, number, boolean or null."""
 
@@ -27,7 +27,7 @@ class Literal:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class TimeLiteral:
     """`date("…")` or `datetime("…")`, with its text unread."""
 
@@ -36,13 +36,13 @@ class TimeLiteral:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class ListLiteral:
     items: tuple[Expr, ...]
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Variable:
     """`$name`: a bound variable or a parameter."""
 
@@ -50,7 +50,7 @@ class Variable:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Property:
     """`$var.name`."""
 
@@ -60,7 +60,7 @@ class Property:
     name_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class AllProperties:
     """`$var.*`."""
 
@@ -68,7 +68,7 @@ class AllProperties:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Name:
     """A bare word: an output column in a read, a property in a mutation."""
 
@@ -76,7 +76,7 @@ class Name:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Call:
     """`name(args)`, `count(*)`, `count(distinct x)`."""
 
@@ -88,7 +88,7 @@ class Call:
     name_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Cast:
     """`cast(part as Type)`."""
 
@@ -97,7 +97,7 @@ class Cast:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Negative:
     """`-part`."""
 
@@ -105,7 +105,7 @@ class Negative:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class NotExpr:
     """`not part`."""
 
@@ -132,7 +132,7 @@ class Operator(Enum):
     MOD = "%"
 
 
-@value
+@frozen
 class Binary:
     op: Operator
     left: Expr
@@ -140,7 +140,7 @@ class Binary:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class IsNull:
     """`part is null`, `part is not null`."""
 
@@ -149,7 +149,7 @@ class IsNull:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Connective:
     """Two or more parts joined by `and`, or by `or`."""
 
@@ -179,7 +179,7 @@ Expr = (
 # --- patterns ----------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Field:
     """`name: value`, in a pattern or an assignment."""
 
@@ -188,7 +188,7 @@ class Field:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Binding:
     """`$var: Type { name: value, … }`."""
 
@@ -199,13 +199,13 @@ class Binding:
     type_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class EdgeWord:
     name: str
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Hops:
     """`{min,max}`; an absent maximum is written `{min,}` and refused by the checker."""
 
@@ -214,7 +214,7 @@ class Hops:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Traversal:
     """`$src [$edge:] word|word{min,max} $dst`, undirected `<word>`, with `path` the `$p = path …` form.
 
@@ -239,7 +239,7 @@ class BlockKind(Enum):
     MEASURED = "measured"
 
 
-@value
+@frozen
 class BlockMeasure:
     """Around a block: `count { … } op value`, or the aggregate of an expression over it, `sum($x.p) { … } op value`."""
 
@@ -249,7 +249,7 @@ class BlockMeasure:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Block:
     """`not { … }`, `exists { … }` or `optional { … }`, or a block whose solutions are measured."""
 
@@ -259,7 +259,7 @@ class Block:
     measure: BlockMeasure | None = None
 
 
-@value
+@frozen
 class Filter:
     """An expression that must be true."""
 
@@ -273,14 +273,14 @@ Clause = Binding | Traversal | Block | Filter
 # --- reads -------------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Projection:
     expr: Expr
     alias: str | None
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Branch:
     """`match { … } return [distinct] { … } [having { … }]`."""
 
@@ -292,7 +292,7 @@ class Branch:
     return_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Ordering:
     """One key of `order { … }`; `descending` is None if neither `asc` nor `desc` is written."""
 
@@ -301,7 +301,7 @@ class Ordering:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Read:
     """One branch, or several joined by `union` (`keeps_duplicates[i]`: `union all` before branch i + 1)."""
 
@@ -316,7 +316,7 @@ class Read:
 # --- mutations ---------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Row:
     """`{ name: value, … }` of an insert."""
 
@@ -324,7 +324,7 @@ class Row:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Insert:
     type_name: str
     rows: tuple[Row, ...]
@@ -332,7 +332,7 @@ class Insert:
     type_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Update:
     type_name: str
     fields: tuple[Field, ...]
@@ -341,7 +341,7 @@ class Update:
     type_at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Delete:
     type_name: str
     where: Expr
@@ -352,7 +352,7 @@ class Delete:
 Statement = Insert | Update | Delete
 
 
-@value
+@frozen
 class Mutation:
     statements: tuple[Statement, ...]
     at: Place = field(default=NOWHERE, compare=False, repr=False)
@@ -361,14 +361,14 @@ class Mutation:
 # --- files -------------------------------------------------------------------------------------------------------
 
 
-@value
+@frozen
 class Param:
     name: str
     type: PropType
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class Query:
     name: str
     params: tuple[Param, ...]
@@ -380,7 +380,7 @@ class Query:
     notes: tuple[tuple[str, str], ...] = ()  # annotations of checks, as they were written
 
 
-@value
+@frozen
 class SettingLine:
     """`set name = value;`, or `reset name;`, which has no value; `reset all;` has no name."""
 
@@ -389,7 +389,7 @@ class SettingLine:
     at: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
-@value
+@frozen
 class ShowSettings:
     """`show name;`, or `show all;`, which has no name."""
 
@@ -400,7 +400,7 @@ class ShowSettings:
     writes = False
 
 
-@value
+@frozen
 class Explain:
     """`explain` before a read query: returns its plan."""
 
@@ -410,7 +410,7 @@ class Explain:
     writes = False
 
 
-@value
+@frozen
 class BranchStatement:
     """`branch create name [from other]`, `branch delete name`, `branch merge name [into other]`, `branch list`."""
 
@@ -431,7 +431,7 @@ class BranchStatement:
 FileStatement = ShowSettings | Explain | BranchStatement
 
 
-@value
+@frozen
 class QueryFile:
     """A text: its settings, then queries in order or one statement, and its comments for the formatter.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omnigraph.lang import ir
@@ -12,6 +11,7 @@ from omnigraph.lang.query.scope import Reported, Var, VarKind
 from omnigraph.lang.query.search import TEXT_SEARCHES, highlight, text_match
 from omnigraph.lang.query.typing_rules import common_type, is_integer, is_null, is_string, is_time
 from omnigraph.lang.schema.rules import pattern_error
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ WHOLE: Fits = ("a whole number", is_integer)
 TIME: Fits = ("a Date or DateTime", is_time)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """What a function takes; `optional` of the last arguments may be left out, `repeats` allows more of the last."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from omnigraph.lang import ir
 from omnigraph.lang.query.ast import BlockKind
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 
-@value
+@frozen
 class Binding:
     """A variable and its types; `predicates` are the conditions written in the braces."""
 
@@ -16,7 +16,7 @@ class Binding:
     predicates: tuple[ir.Expr, ...]
 
 
-@value
+@frozen
 class Traversal:
     """A traversal as written; `steps` walk from `src` to `dst`."""
 
@@ -38,14 +38,14 @@ class Traversal:
         return tuple(dict.fromkeys(step.far for step in self.steps))
 
 
-@value
+@frozen
 class Nested:
     kind: BlockKind
     block: Block
     measure: ir.BlockTest | None = None
 
 
-@value
+@frozen
 class Block:
     """A pattern. The order among clauses of one sort is that of the text; otherwise it means nothing."""
 
@@ -55,7 +55,7 @@ class Block:
     nested: tuple[Nested, ...]
 
 
-@value
+@frozen
 class ScoreColumn:
     """A ranking whose scores the query reads under a name."""
 
@@ -63,7 +63,7 @@ class ScoreColumn:
     ranking: ir.Ranking
 
 
-@value
+@frozen
 class Grouping:
     """The keys and aggregates of an aggregate query; its columns read them as `Output`."""
 
@@ -71,7 +71,7 @@ class Grouping:
     aggregates: tuple[ir.NamedAggregate, ...]
 
 
-@value
+@frozen
 class Branch:
     """One pattern and what it returns; `order` and `rank` are empty in a union."""
 
@@ -85,7 +85,7 @@ class Branch:
     order: tuple[ir.SortKey, ...]
 
 
-@value
+@frozen
 class Read:
     branches: tuple[Branch, ...]
     keeps_duplicates: tuple[bool, ...]
@@ -94,7 +94,7 @@ class Read:
     limit: ir.Expr | None
 
 
-@value
+@frozen
 class Query:
     name: str
     params: tuple[ir.ParamDecl, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.lang import ir
 from omnigraph.lang.tree import walk
 from omnigraph.model.catalog import Catalog, EdgeType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 
 KINDS = {
@@ -28,7 +28,7 @@ ORDER = {"node": 0, "edge": 1}
 Entity = tuple[str, str]  # kind and name of a type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """The columns of a query's result, and the types it reads and writes: nodes before edges, by name."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from omnigraph.errors import CODES
@@ -15,11 +15,12 @@ from omnigraph.lang.query.describe import Operation, describe_operation
 from omnigraph.lang.query.files import parse
 from omnigraph.lang.source import Source
 from omnigraph.model.catalog import Catalog, NodeType
+from omnigraph.model.frozen import frozen
 
 SEVERITIES = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LintFinding:
     """One finding about the file as a whole."""
 
@@ -49,7 +50,7 @@ class LintFinding:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryResult:
     """The lint report on one query."""
 
@@ -74,7 +75,7 @@ class QueryResult:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LintReport:
     """The lint report on one file of queries."""
 

@@ -9,6 +9,7 @@ from enum import Enum
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.source import Located
 from omnigraph.model.catalog import Catalog, EntityType, InterfaceType, Property
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 ANONYMOUS = "_"
@@ -27,7 +28,7 @@ class VarKind(Enum):
     BROKEN = "broken"  # its own clause has an error, so no more are reported for it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Var:
     """A bound variable: its kind, its types and the properties all of these have."""
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang.query import ast
+from omnigraph.model.frozen import frozen
 
 Value = str | int | None
 HIGHEST = 2**63 - 1
 REQUEST, PROCESS = "request", "process"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingRow:
     """A setting: its words or number range, who may set it, and the environment variable of its default."""
 
@@ -74,7 +74,7 @@ def why_not(name: str, value: Value = None) -> str | None:
     return None if value is None else row.why_not(value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effective:
     """The value of a setting for one run, and its source: `default`, `env`, `request` or `file`."""
 

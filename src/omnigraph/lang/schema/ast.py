@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.lang.lexer import Token
 from omnigraph.lang.source import Place
 from omnigraph.model.catalog import Cardinality
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 Scalar = str | int | float | bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     text: str
     at: Place = field(compare=False, repr=False)
@@ -22,7 +23,7 @@ class Name:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """A literal, a list of literals, or a bare word (`is_word`)."""
 
@@ -31,7 +32,7 @@ class Value:
     at: Place = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotation:
     """`@name`, `@name(value)` or `@name(value, key=value)`."""
 
@@ -41,7 +42,7 @@ class Annotation:
     at: Place = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeRef:
     """A property type as written; `values` keeps the order of an enum."""
 
@@ -50,7 +51,7 @@ class TypeRef:
     at: Place = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PropertyDecl:
     name: Name
     type: TypeRef
@@ -58,7 +59,7 @@ class PropertyDecl:
     at: Place = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldsRule:
     """`@key(a, b)`, `@unique(a, b)` or `@index(a, b)`."""
 
@@ -67,7 +68,7 @@ class FieldsRule:
     at: Place = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RangeRule:
     """`@range(p, minimum..maximum)`."""
 
@@ -77,7 +78,7 @@ class RangeRule:
     at: Place = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckRule:
     """`@check(p, "pattern")`."""
 
@@ -90,7 +91,7 @@ Rule = FieldsRule | RangeRule | CheckRule
 Member = PropertyDecl | FieldsRule | RangeRule | CheckRule
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InterfaceDecl:
     name: Name
     members: tuple[Member, ...]
@@ -102,7 +103,7 @@ class InterfaceDecl:
         return "interface"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeDecl:
     name: Name
     annotations: tuple[Annotation, ...]
@@ -116,7 +117,7 @@ class NodeDecl:
         return "node"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EdgeDecl:
     name: Name
     from_type: Name
@@ -135,7 +136,7 @@ class EdgeDecl:
 Declaration = InterfaceDecl | NodeDecl | EdgeDecl
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """A schema text: its declarations in order, and the comments for the formatter."""
 

@@ -7,7 +7,7 @@ zero, in canonical form. Source order, comments and rename hints leave no trace 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from omnigraph.lang.diagnostics import Diagnostics
@@ -33,13 +33,14 @@ from omnigraph.model.catalog import (
     NodeType,
     Property,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import Scalar
 
 T = TypeVar("T", NodeType, EdgeType)
 Subject = tuple[str, str, str | None]  # kind, name of the type, name of the property
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A checked schema without identities, with the rename hints and places the planner needs."""
 
@@ -50,7 +51,7 @@ class Draft:
     places: dict[Subject, Place] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeHeader:
     """The annotations after the name of a type."""
 

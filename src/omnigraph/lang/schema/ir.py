@@ -8,7 +8,7 @@ stored schemas unreadable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from enum import Enum
 from threading import Lock
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ import msgspec
 
 from omnigraph.errors import Corrupt, FormatUnsupported
 from omnigraph.model.catalog import Catalog, EdgeType, InterfaceType, NodeType
+from omnigraph.model.frozen import frozen
 
 VERSION = 2  # of schemas in which a name was left; others are written as version 1
 STORED_BYTES_MAX = 64 * 1024 * 1024
@@ -24,7 +25,7 @@ AnyType = InterfaceType | NodeType | EdgeType
 T = TypeVar("T", InterfaceType, NodeType, EdgeType)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaIR:
     """All types with their identities, each kind in order of name.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
@@ -14,6 +14,7 @@ from omnigraph.lang.schema import ast
 from omnigraph.lang.schema.words import ANNOTATIONS, METRICS, PROPERTY_WORDS, RESERVED, STRUCTURAL
 from omnigraph.lang.source import Place
 from omnigraph.model.catalog import Annotation, Embed, Property
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 from omnigraph.values.misfit import Misfit, unfit
 from omnigraph.values.reading import read_value
@@ -23,7 +24,7 @@ ONCE = frozenset(ANNOTATIONS)
 NAME_CHARS_MAX = 255
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hint:
     """`@rename_from("old")`, and its place."""
 
@@ -32,7 +33,7 @@ class Hint:
     inherited: bool = False  # written in an interface, and so applied to nodes only where it fits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Built:
     """A checked property with the rest of its declaration."""
 
@@ -43,7 +44,7 @@ class Built:
     embed_at: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owner:
     """The type a property belongs to, for messages."""
 

@@ -8,7 +8,7 @@ Names do not matter, so one branch may rename what another one extends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from omnigraph.lang.diagnostics import Diagnostics, Severity
@@ -30,6 +30,7 @@ from omnigraph.model.catalog import (
     Property,
     Range,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 Fact = tuple[
@@ -38,7 +39,7 @@ Fact = tuple[
 Facts = dict[Fact, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaConflict:
     """One thing that both sides changed in different ways."""
 
@@ -64,7 +65,7 @@ class SchemaConflict:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchemaMerge:
     """The merged schema, or why there is none."""
 

@@ -7,7 +7,6 @@ not allow becomes an `unsupported_change`, and then no part of the plan can be a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import CODES, Kind, OmnigraphError
@@ -40,6 +39,7 @@ from omnigraph.model.catalog import (
     NodeType,
     Property,
 )
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import FLOATS, PropType, Scalar
 
 WIDENINGS = frozenset(
@@ -67,7 +67,7 @@ class SchemaChangeRefused(OmnigraphError):
         return SchemaChangeRefused, (self.step, self.details)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MigrationPlan:
     """The effect of applying a schema."""
 
@@ -122,7 +122,7 @@ def _drop_type(kind: str, old: AnyType, mode: str) -> Step:
     return DropType(type_kind=kind, name=old.name, mode=mode, code=code, **_ids(old))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Comparison:
     """One type before and after."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from omnigraph.lang.schema import ast
 from omnigraph.lang.schema.members import Built, Owner, unsuited
 from omnigraph.model.catalog import Check, Property, Range
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import INTEGERS, PropType, Scalar
 
 ENDS = ("src", "dst")  # what constraints of an edge may name besides its properties
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeRules:
     """The constraints of a type, sorted and without repetitions."""
 

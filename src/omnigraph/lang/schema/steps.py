@@ -10,12 +10,13 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from omnigraph.model.catalog import Annotation, Cardinality
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 JSON_NAMES = {"from_name": "from", "to_name": "to", "from_type": "from", "to_type": "to"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constraint:
     """A constraint in a step, in the names of the desired schema (a dropped one: the accepted)."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +19,7 @@ import Stemmer
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.catalog import Property
+from omnigraph.model.frozen import frozen
 
 ANNOTATION = "analyzer"  # `@analyzer("simple")` on a String property
 FORMAT = 1  # raised whenever the same text may give other words
@@ -57,7 +57,7 @@ class AnalyzerUnknown(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Analyzer:
     """The normalization of a word after splitting the text."""
 
@@ -104,7 +104,7 @@ def analyzer_of(prop: Property) -> Analyzer:
     return analyzer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words:
     """The words of a column of texts, in the order of the texts."""
 
@@ -153,7 +153,7 @@ def _slices(texts: pa.Array) -> Iterator[pa.Array]:
         yield texts.slice(start, ROWS_PER_SLICE).cast(pa.string())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """The words of some texts as they are written."""
 

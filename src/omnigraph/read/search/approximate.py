@@ -9,11 +9,11 @@ requested, and if too few of them are among those left, all of those are compare
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.read.columns import TableColumns
 from omnigraph.read.search.source import Positions
 from omnigraph.read.search.vectors import Float32s, Float64s, nearest
@@ -26,7 +26,7 @@ PROBES_PART = 16  # or one in this many, if that is more
 FILTERED_PART = 8  # above one row in this many, more candidates are requested and filtered
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Index:
     """The index on a column."""
 

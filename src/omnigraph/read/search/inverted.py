@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.analyzer import Analyzer, Words, analyze, string_buffers
 
 Array = npt.NDArray[Any]
@@ -41,7 +41,7 @@ class TextFacts(msgspec.Struct, frozen=True):
     block_starts: list[int]  # where its letters begin, and where the last block ends
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Postings:
     """The rows that hold a word, ascending, and how often each does, as narrow as they are stored."""
 
@@ -137,7 +137,7 @@ class Segment:
             yield name, first, last + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Block:
     """Some consecutive words of the vocabulary."""
 
@@ -208,7 +208,7 @@ def invert(texts: pa.Array, analyzer: Analyzer) -> tuple[TextFacts, Mapping[str,
     return facts, arrays
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entries:
     """Occurrences by word, row and place, and the pairs of word and row among them."""
 

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.retry import RETRY_AFTER, Retry
 
 Float32s = npt.NDArray[np.float32]
@@ -75,7 +76,7 @@ class Provider(Protocol):
 # --- deterministic -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MockProvider:
     """Vectors that depend on the bytes of the text alone: for tests and examples, without any meaning.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Property
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.analyzer import Analyzer, analyzer_of, query_words
 
 SYNONYMS = "synonyms"  # `@synonyms("tea, chai; car, automobile")` on a String property
@@ -23,7 +24,7 @@ QueryWords = tuple[tuple[str, int], ...]  # words and their places
 _CLAUSE = re.compile(r'([+-]?)(?:"([^"]*)"|(\S+))')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clause:
     """A part of a query: words side by side, the last of which may be the beginning of one."""
 
@@ -32,7 +33,7 @@ class Clause:
     sign: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueryReader:
     """The analyzer and the synonyms of a property."""
 

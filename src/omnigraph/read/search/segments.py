@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeVar
 
 from omnigraph.errors import ObjectNotFound, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.analyzer import Analyzer, analyzer_of
 from omnigraph.read.search.inverted import Segment, build_segment
 from omnigraph.read.search.source import Bools, Columns, DerivedCache
@@ -31,7 +31,7 @@ NO_FILE = "no file"
 log = logging.getLogger("omnigraph.read")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FragmentRun:
     """Some consecutive fragments."""
 
@@ -44,7 +44,7 @@ class FragmentRun:
         return self.stop - self.start
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kept:
     """A segment in the cache, with the rows that existed when its column was read (None: all)."""
 
@@ -57,7 +57,7 @@ class _Kept:
         return live is not None and not bool((live & ~self.live).any())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A segment, and the position of its first row."""
 

@@ -14,7 +14,6 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import Kind, ObjectNotFound, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.analyzer import Analyzer
 from omnigraph.read.search.inverted import Array, Segment, TextFacts, Wanted, invert
 from omnigraph.read.search.source import DerivedCache
@@ -165,7 +165,7 @@ class _Checked:
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredTexts:
     """The segments of an opened file."""
 

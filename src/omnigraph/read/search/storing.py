@@ -7,11 +7,11 @@ the table do no harm. Maintenance calls `store_missing`; so does a load, on Spar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.model.catalog import EntityType
+from omnigraph.model.frozen import frozen
 from omnigraph.read.cache import SHARED
 from omnigraph.read.search.analyzer import analyzer_of
 from omnigraph.read.search.segments import deserves_file, forget_absence
@@ -20,7 +20,7 @@ from omnigraph.storage.objects import LargeObjects, locate, open_objects
 from omnigraph.storage.tables import FragmentInfo, Table, WrittenTable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextFile:
     """The file that belongs to a property in a fragment."""
 
@@ -29,7 +29,7 @@ class TextFile:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextCoverage:
     """How much of a property is covered by files; small fragments need none."""
 

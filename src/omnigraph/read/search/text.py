@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import distinct, reached_by
 from omnigraph.read.search.analyzer import analyzer_of, string_buffers
 from omnigraph.read.search.inverted import Postings, Segment
@@ -206,7 +206,7 @@ def _holding_phrase(segment: Segment, words: QueryWords) -> Bools:
 # --- ranking -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Corpus:
     """BM25 statistics of all texts together, which can be computed part by part and added up."""
 
@@ -266,7 +266,7 @@ def bm25(
     return with_segments(columns, prop, ranked)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     """The texts that hold a word: their positions, and how often each holds it."""
 
@@ -328,7 +328,7 @@ def _corpus(
     return Corpus(counted.texts, counted.words, holding)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TextCounts:
     """The texts of a table version, independent of the query."""
 
@@ -354,7 +354,7 @@ def _rarity(corpus: Corpus, holding: int) -> float:
     return math.log(1 + (corpus.texts - holding + 0.5) / (holding + 0.5))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Scoring:
     """What scores are made of."""
 

@@ -10,7 +10,6 @@ their own vectors are read, if the column is not in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.read.search.source import Bools, Columns, Positions
 
 Float32s = npt.NDArray[np.float32]
@@ -86,7 +86,7 @@ def nearest(
 # --- columns as matrices -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Vectors:
     """A column as a matrix that shares Arrow's memory; its rows at `missing` are meaningless."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import EntityNotFound, Kind, TableNotFound
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import Scalar
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
@@ -129,7 +129,7 @@ class RangeUnsatisfiable(Headed):
     default_help = "The header Content-Range gives the size."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A blob, and the headers that identify it."""
 

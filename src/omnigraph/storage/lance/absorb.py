@@ -8,11 +8,11 @@ at most log2(`ABSORB_ROWS_MAX`) times, and recently written rows are still in me
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.lance import recent
 from omnigraph.storage.lance.reading import LanceTable, describe
 from omnigraph.storage.lance.recent import Offsets
@@ -25,7 +25,7 @@ UNREAD_MAX = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Small:
     """A fragment that may be absorbed, and those of its rows that are being deleted."""
 

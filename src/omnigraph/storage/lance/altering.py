@@ -23,6 +23,7 @@ from lance.schema import LanceSchema
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.columns import fitted
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.lance.columns import is_marked_blob, stored_field
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.handles import commit
@@ -150,14 +151,14 @@ NO_PARENT = 2**64 - 1  # -1 as Lance encodes it
 VARINT, BYTES = 0, 2  # wire types
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageMember:
     number: int
     wire: int
     value: int | bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FieldMessage:
     """One field message: a column, or a part of one."""
 
@@ -197,7 +198,7 @@ class FieldMessage:
         return FieldMessage(tuple(sorted([*others, *numbers], key=lambda m: m.number)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredColumn:
     """A top-level field with its parts."""
 

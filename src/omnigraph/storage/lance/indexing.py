@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +17,7 @@ from lance import LanceOperation as Operation
 from lance.dataset import Index
 
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes
 from omnigraph.storage.tables import IndexEdit
@@ -25,7 +26,7 @@ SEGMENTS_MAX = 8
 PARTITION_ROWS = 4096  # of a vector index, by default
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexChange:
     """Segments built and segments dropped, and the data files of the fragments they were built over."""
 
@@ -105,7 +106,7 @@ def _overlaps(new: list[Index], change: IndexChange, table: LanceTable) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missing:
     """What an index lacks: the fragments to cover, and the segments that are replaced when they are covered."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 from lance.dataset import Index, IndexFile
 from lance.fragment import FragmentMetadata
 from lance.optimize import CompactionTask, RewriteResult
 
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.handles import STORAGE_VERSION
 from omnigraph.storage.lance.indexing import SEGMENTS_MAX, IndexChange, built, missing, stands_alone
@@ -25,7 +26,7 @@ from omnigraph.storage.tables import FRAGMENT_ROWS_MAX, IndexEdit, rewrite_group
 SEGMENTS_AT_ONCE_MAX = SEGMENTS_MAX // 2  # the others are for later writes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SegmentPart:
     """A segment of an index to be built over some fragments."""
 

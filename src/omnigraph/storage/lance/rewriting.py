@@ -8,13 +8,13 @@ because indices and deletion files refer to them; so their ids were never used, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 from lance.fragment import FragmentMetadata
 from lance.optimize import RewriteResult
 
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.lance.reading import LanceTable, describe
 from omnigraph.storage.lance.recent import Offsets
 from omnigraph.storage.lance.staging import RowChange, commit_rows
@@ -25,7 +25,7 @@ ROWS_PER_ID_AHEAD = 4096  # plus one per this many rows, which take time to rewr
 IDS_MAX = 2**32 - 2  # a fragment's id is half of a row's address
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewritten:
     """Fragments of a version, and those that hold the same rows in the same order."""
 
@@ -33,7 +33,7 @@ class Rewritten:
     new: tuple[FragmentMetadata, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewriting:
     """All rewritten fragments of one version."""
 
@@ -101,7 +101,7 @@ def rebased(made: Rewriting, table: LanceTable, base: LanceTable) -> Moved | Non
     return moved
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moved:
     """A change of fragments, and the rows of new ones that others have deleted meanwhile, by fragment."""
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Corrupt, GraphNotFound, Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.lance.columns import is_stored_blob
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.objects import Location, locate, open_objects
@@ -68,7 +68,7 @@ class RustGraphUnreadable(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RustTable:
     """The version of a table that is in force on a branch."""
 
@@ -87,7 +87,7 @@ class RustTable:
         return self.key.startswith("edge:")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RustState:
     """What one branch holds."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from omnigraph.model.frozen import frozen
 from omnigraph.values.temporal import calendar
 from omnigraph.values.temporal.kinds import (
     DAY_NANOS,
@@ -193,7 +193,7 @@ def _first_day(days: int, unit: str) -> int:
 # --- between two values --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Span:
     """Two values in a common form: in one zone if one of them has one, on one day if one of them has none."""
 

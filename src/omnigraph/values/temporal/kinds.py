@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.frozen import frozen
 from omnigraph.values.temporal.calendar import EPOCH_ORDINAL, civil, days_of
 from omnigraph.values.temporal.names import TemporalKind
 
@@ -58,7 +59,7 @@ class LocalTime:
         return clock_text(self.nanos)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Time:
     """A time of day at an offset from UTC."""
 
@@ -109,7 +110,7 @@ class LocalDateTime:
         return f"{day_text(self.days)}T{clock_text(self.nanos)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ZonedDateTime:
     """A day and a time at an offset from UTC, and the name of the zone that has it, if it is known by name."""
 
@@ -133,7 +134,7 @@ class ZonedDateTime:
         return f"{self.local}{offset_text(self.offset)}{name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Duration:
     """Months, days and seconds, none of which are converted into another: days and months differ in length."""
 

@@ -9,13 +9,14 @@ plain rows with two marks, their order and whether they delete; `write.repeats` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.expressions import (
     GIVEN,
@@ -40,7 +41,7 @@ UPSERTS = ("insert", "i", "create", "c", "update", "u", "upsert", "read", "r")
 DELETES = ("delete", "d", "remove")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeFormat:
     """How change records are written: SQL expressions for the operation and the order, and the known operations.
 

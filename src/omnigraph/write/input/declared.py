@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input.mapping import Wide
 from omnigraph.write.input.options import CsvFormat
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mapped:
     """A file of rows with other column names: pairs of a name in the file and a property."""
 
@@ -18,7 +18,7 @@ class Mapped:
     csv: CsvFormat | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sources:
     """Several inputs of one load: files of graph records, tables by type, and wide tables with their mappings."""
 

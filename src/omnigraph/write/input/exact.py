@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from omnigraph.lang.diagnostics import did_you_mean as nearest
 from omnigraph.lang.schema import words
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.columns import arrow_type
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.misfit import Misfit, described
 from omnigraph.values.reading import ReadingContext, read_value
@@ -29,7 +30,7 @@ TEXT = PropType(Scalar.STRING)
 Kind = NodeType | EdgeType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """One line: a type, and the fields that were given. Edges have `src` and `dst` among them."""
 

@@ -10,7 +10,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.values.columns import text_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.exact import known_property
@@ -86,7 +87,7 @@ def walked(folder: str) -> list[str]:
 # --- columns that folder names hold --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FolderValue:
     """A column whose value is in the name of a folder. Below the given path, its name must be known."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input import folders
 from omnigraph.write.input.files import (
     below,
@@ -30,7 +30,7 @@ from omnigraph.write.input.tables import RowShape
 ICEBERG_FILE = re.compile(f"(.*)/{ICEBERG_METADATA.pattern}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputFile:
     """A file to read rows from."""
 

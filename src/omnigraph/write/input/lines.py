@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.model.frozen import frozen
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.options import Options
 
@@ -21,7 +22,7 @@ STRUCTURE = np.isin(np.arange(256), list(b"{}[],:"))
 WHITE = np.isin(np.arange(256), (9, 13, 32))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineBlock:
     """Some whole lines of a file. `raw` has `PAD` zeros after the last line's end."""
 
@@ -31,7 +32,7 @@ class LineBlock:
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lines:
     """Lines of one block: `[starts, ends)` without white space around them, and their numbers in the file."""
 

@@ -9,13 +9,14 @@ unnested, rows filtered. The result is a table with the columns of that type, an
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 from omnigraph.values.columns import Column, is_text, text_column, to_column
 from omnigraph.values.misfit import Misfit
@@ -46,7 +47,7 @@ from omnigraph.write.input.tables import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowMap:
     """Rows of one type that each row of a wide table makes.
 
@@ -100,7 +101,7 @@ class RowMap:
         return text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowMapping:
     """The rows made from each row of a table: one of a type, or rows of several.
 
@@ -122,7 +123,7 @@ class RowMapping:
         return (self.type,) if self.type is not None else tuple(row.type for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wide:
     """A table to load, and its mapping: a path, an Arrow table, a DataFrame or a list of dicts.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import codecs
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import unquote
 
 from omnigraph.errors import OmnigraphError, OptionInvalid
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.misfit import Misfit, unfit
 from omnigraph.values.reading import EXPECTED, ReadingContext
@@ -16,7 +17,7 @@ from omnigraph.write.repeats import AS_IT_IS, Repeats
 BLOB_ALLOW = "OMNIGRAPH_BLOB_ALLOW"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CsvFormat:
     """How the cells of CSV files are written."""
 
@@ -45,7 +46,7 @@ def _allowed_prefixes() -> tuple[str, ...]:
     return tuple(p for p in os.environ.get(BLOB_ALLOW, "").split(",") if p)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """The options of a load that concern reading."""
 

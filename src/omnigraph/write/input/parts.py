@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,11 @@ import pyarrow as pa
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.changes import UNMARKED, Incoming, Marks, Origin, joined
 from omnigraph.model.columns import arrow_schema
+from omnigraph.model.frozen import frozen
 from omnigraph.values.columns import Column
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputPart:
     """Some rows of one type: the columns that were given, where a field was left out, and the rows' line numbers."""
 

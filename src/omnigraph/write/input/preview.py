@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input.files import blocks, open_file
 from omnigraph.write.input.lines import lines_of, refuse_oversized
 from omnigraph.write.input.options import CsvFormat, Options
@@ -34,7 +35,7 @@ KIND_NAMES = {
 OPTIONS = Options(blob_allow=())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """Columns with their kinds, some rows, and whether those are graph records, which name their own types."""
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid, Violation
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input.files import is_one_array, open_file
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.tables import suffix_of
@@ -30,7 +30,7 @@ TEXTS = (".csv", ".tsv", ".ndjson", ".jsonl", ".json", "")
 Place = tuple[str, str | None, int]  # of a row: its type, its file, its line
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuarantinedRow:
     """A rejected row, and why."""
 

@@ -12,13 +12,14 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.arrow_json import read_group
 from omnigraph.write.input.exact import Record, read_record, read_row, to_part
@@ -45,7 +46,7 @@ THREADS_MAX = 8
 UNREAD, DOOMED = -1, -2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineFormat:
     """What a line is: a graph record, or a plain row of one type."""
 
@@ -81,7 +82,7 @@ class LineFormat:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """The result of reading a block."""
 

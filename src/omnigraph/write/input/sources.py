@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.storage import metrics
 from omnigraph.values.misfit import Misfit
@@ -63,7 +64,7 @@ DATETIME = PropType(Scalar.DATETIME)
 LINES = (".ndjson", ".jsonl", ".json", "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InputSource:
     """Something to load: how to read it, and whether it can be read more than once."""
 

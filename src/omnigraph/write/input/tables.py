@@ -19,6 +19,7 @@ from omnigraph.errors import OptionInvalid, Violation
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.model.changes import Marks
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import key_ids
 from omnigraph.model.types import PropType
 from omnigraph.values.columns import Column, first_row, is_text, misfits, text_column, to_column
@@ -47,7 +48,7 @@ DELIMITERS = (",", ";", "\t", "|")
 ENDS = {"from": "src", "to": "dst", "src": "src", "dst": "dst"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RawRows:
     """Some rows of a table before their type is known; `texts` if cells are texts, as in CSV."""
 
@@ -73,7 +74,7 @@ class RowShape(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowsOf:
     """Each row of a table is a row of one type."""
 
@@ -175,7 +176,7 @@ def read_table(
 # --- ends by the keys of their nodes -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _KeyMember:
     """A column like `from.day`: a member of the key of the node at an end."""
 

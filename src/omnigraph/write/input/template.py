@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.model.frozen import frozen
 from omnigraph.model.types import FLOATS, INTEGERS
 from omnigraph.values.columns import to_column
 from omnigraph.values.misfit import Misfit
@@ -32,7 +32,7 @@ LINE_BYTES_MAX = 256 << 10
 Place = Callable[[tuple[str, ...]], str | None]  # a path in the record to the column it fills
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TemplateSlot:
     """A value of a template: the column it fills, and whether it is quoted."""
 
@@ -40,7 +40,7 @@ class TemplateSlot:
     quoted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """`literals[0] slots[0] literals[1] …`: one more literal than slots."""
 
@@ -89,7 +89,7 @@ def template_of(line: bytes, place: Place) -> Template | None:
     return Template(tuple(literals), tuple(slots))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quotes:
     """Where the quotes of a block are, and the number of the first one of each line."""
 

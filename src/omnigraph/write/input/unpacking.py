@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from omnigraph.errors import LimitExceeded
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input.files import open_file
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _shared_texts(file: str, opened: pq.ParquetFile, bytes_max: int) -> list[str
     return sorted(path for path, most in shared.items() if most > bytes_max)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chunk:
     """A column of a row group, as its file describes it."""
 
@@ -248,7 +248,7 @@ def _counted(number: int) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Table:
     """A position in a FlatBuffer; if it is a table, its fields are found through its vtable."""
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow as pa
 
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input.files import read_bytes
 from omnigraph.write.input.lakes.bitmaps import from_z85
 from omnigraph.write.input.lakes.parts import (
@@ -178,7 +179,7 @@ def delta_parts(root: str, names: Iterable[str]) -> list[LakePart]:
     return [_part(root, add, columns) for add in state.files.values()]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Log:
     """The files of the log to read."""
 
@@ -262,7 +263,7 @@ def _understood(actions: Iterable[LogAction], root: str) -> None:
 # --- columns and values --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Columns:
     schema: pa.Schema
     sources: tuple[str | int, ...]

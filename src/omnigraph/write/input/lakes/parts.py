@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.columns import one_array
+from omnigraph.model.frozen import frozen
 from omnigraph.write.input.files import open_raw
 from omnigraph.write.input.lakes.bitmaps import Positions, framed, from_z85, positions
 from omnigraph.write.input.parts import InputPart
@@ -33,7 +34,7 @@ class TableUnsupported(OmnigraphError):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vector:
     """Deleted rows as a bitmap: in base 85, or at a place in a file."""
 
@@ -50,7 +51,7 @@ class Vector:
             return positions(framed(bytes(stream.read(self.size))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PositionFile:
     """Deleted rows as a Parquet file of paths and positions."""
 
@@ -63,7 +64,7 @@ class PositionFile:
         return np.asarray(one_array(mine["pos"].cast(pa.int64())))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EqualityFile:
     """Deleted rows by values of some columns: all rows with these values are deleted."""
 
@@ -71,7 +72,7 @@ class EqualityFile:
     fields: tuple[int, ...]  # ids of the columns
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LakePart:
     """The table metadata of one of its files."""
 
@@ -194,7 +195,7 @@ class _PartFacts:
             raise InputInvalid(f"{self._part.file}: '{column.name}': {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _NotDeleted:
     gone: pa.Int64Array
     equal: list[tuple[tuple[int, ...], pa.Table]]

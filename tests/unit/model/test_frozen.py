@@ -1,4 +1,4 @@
-"""A `value` is what a frozen dataclass with slots is."""
+"""A `frozen` class is what a frozen dataclass with slots is."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from omnigraph.model.value import value
+from omnigraph.model.frozen import frozen
 
 
-@value
+@frozen
 class Made:
     x: int
     names: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class Plain:
     notes: list[str] = field(default_factory=list, compare=False, repr=False)
 
 
-@value
+@frozen
 class Checked:
     x: int
 
@@ -57,7 +57,7 @@ def test_wrong_arguments_are_refused(given: Any, named: Any) -> None:
         Made(*given, **named)
 
 
-def test_values_are_equal_by_what_is_compared() -> None:
+def test_instances_are_equal_by_what_is_compared() -> None:
     assert Made(1, notes=["a"]) == Made(1)
     assert Made(1) != Made(2)
     assert Made(1) != Plain(1)  # type: ignore[comparison-overlap]
@@ -85,6 +85,31 @@ def test_it_can_be_replaced_matched_and_copied() -> None:
             assert (x, name) == (3, "b")
         case _:
             raise AssertionError("a value matches by position")
+
+
+@frozen
+class Empty:
+    pass
+
+
+@frozen
+class Single:
+    x: float
+
+
+@frozen
+class Derived(Made):
+    more: int = 5
+
+
+def test_few_fields_and_inherited_ones() -> None:
+    nothing_known = float("nan")
+    assert Empty() == Empty()
+    assert hash(Empty()) == hash(Empty())
+    assert Single(nothing_known) == Single(nothing_known), "the same object, as in a tuple"
+    assert Single(1.0) != Single(2.0)
+    assert repr(Derived(1)) == "Derived(x=1, names=(), more=5)"
+    assert (Derived(1, more=6).more, Made(1).x) == (6, 1)
 
 
 def test_what_a_class_says_itself_stays() -> None:
