@@ -54,12 +54,13 @@ from omnigraph.errors import (
     WritesUnseen,
 )
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.frozen import frozen
 from omnigraph.storage.objects import numbered
 
 QUESTIONS_AT_ONCE = 3  # tries to ask for room before going on without
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """The outcome of a write: its commit, or None if there was nothing to do."""
 
@@ -84,9 +85,7 @@ class Ticket:
 
     request: Request
     operation_id: str
-    claimed_at: int | None = (
-        None  # with an idempotency key: the commit number at which it was claimed
-    )
+    claimed_at: int | None = None  # under an idempotency key: the commit number at that time
     outcome: Published | None = None
     error: BaseException | None = None
     instant: int = 0  # microseconds; `now()` of the write, the same in every attempt
@@ -96,7 +95,7 @@ class Ticket:
         return self.outcome is not None or self.error is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accepted:
     """A request whose verb succeeded on this base."""
 
@@ -264,7 +263,8 @@ def _run(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
 
 
 def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
-    head, contest, moving = attempt.head, attempt.contest, 0
+    head, contest = attempt.head, attempt.contest
+    moving: int | None = None
     for lost in range(repo.limits.publish_attempts_max):
         if _drop_overdue(attempt):
             return
@@ -276,6 +276,7 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
             except Objection as objection:
                 _fail([one.ticket for one in attempt.accepted], objection.error)
                 return
+        began = repo.clock.now()
         outcome = create(repo, commit)
         if outcome is Outcome.CREATED:
             _succeed(repo, attempt, commit, head)
@@ -283,7 +284,7 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
         if outcome is Outcome.UNKNOWN:
             _fail([one.ticket for one in attempt.accepted], _unknown(attempt))
             return
-        contest.lost += 1
+        contest.lose(began)
         if not contest.wants_room(moving):
             repo.stand_back(lost + 1)
         judged = head.commit  # earlier commits were judged when it became the head
@@ -301,10 +302,10 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
 
 
 def _missed(
-    repo: Repository, attempt: Attempt, judged: Commit, moving: int
+    repo: Repository, attempt: Attempt, judged: Commit, moving: int | None
 ) -> Sequence[ChainObject]:
     """Everything published since a commit: after making room for another writer that requested it, and with our own
-    request for room at the end if needed. `moving` is how long moving staged work to a newer head took."""
+    request for room at the end if needed."""
     contest, tickets = attempt.contest, [one.ticket for one in attempt.accepted]
     missed = repo.chains.since(judged.chain, judged.number)
     newest = missed[-1]

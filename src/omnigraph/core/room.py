@@ -25,6 +25,7 @@ LOOKS = (
 )
 SLACK = 3.0  # times what moving staged work took: reading and creating come on top
 SECONDS_MIN = 0.1
+LONG_CREATES = 20  # times as long as its attempt to publish: losing such work costs more than the wait of others
 
 
 def following(repo: Repository, head: Commit, kind: str, **fields: object) -> Commit:
@@ -71,6 +72,7 @@ class Contest:
     repo: Repository
     began: int  # microseconds, as the others
     lost: int = 0
+    tried: int = 0  # how long the last lost attempt to publish took
     runs: int = 0  # of verbs that another commit interfered with
     met: Commit | None = None  # the last commit that made a verb run again
     prepared: int = 0  # how long verbs and staging took, the last time
@@ -87,17 +89,24 @@ class Contest:
         """Whether others keep changing what the work is about, and it takes longer than the room others would make."""
         return self.runs >= self.repo.limits.meetings_max and not self._fits(self.prepared)
 
+    def lose(self, began: int) -> None:
+        """An attempt to publish was lost, which began at this time."""
+        self.lost += 1
+        self.tried = self.repo.clock.now() - began
+
     def _fits(self, micros: int) -> bool:
         return micros <= self.repo.limits.room_seconds_max * 1_000_000
 
-    def wants_room(self, micros: int) -> float:
-        """For how many seconds to ask, for work that takes `micros`; 0 while ordinary retries may still succeed, or if
-        no room would be enough."""
+    def wants_room(self, moving: int | None) -> float:
+        """For how many seconds to ask; 0 while ordinary retries may still succeed, or if no room would be enough.
+        `moving` is how long it took to move the work to a newer head, None if that was not tried yet: then it is taken
+        to be less than making it took."""
         now = self.repo.clock.now()
+        micros = self.prepared if moving is None else moving
         if now < self.quiet_until or not self._fits(micros):
             return 0.0
-        most = self.repo.limits.room_seconds_max
-        seconds = min(max(SECONDS_MIN, SLACK * micros / 1_000_000), most)
+        wanted = micros if moving is None else SLACK * micros
+        seconds = min(max(SECONDS_MIN, wanted / 1_000_000), self.repo.limits.room_seconds_max)
         return seconds if self._is_starved(now) or self._is_long_for(seconds) else 0.0
 
     def _is_starved(self, now: int) -> bool:
@@ -107,8 +116,7 @@ class Contest:
 
     def _is_long_for(self, seconds: float) -> bool:
         """Whether the lost work took longer than the wait we ask of the others."""
-        enough = self.lost >= self.repo.limits.room_after_losses_of_long
-        return enough and self.prepared >= seconds * 1e6
+        return self.lost > 0 and self.prepared >= max(seconds * 1e6, LONG_CREATES * self.tried)
 
     def question(self, head: Commit, seconds: float, actor: str | None, work: str) -> Commit:
         """The commit that asks for room after a head, to be recognised as our own."""

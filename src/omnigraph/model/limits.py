@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.model.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What a graph handle allows itself."""
 
@@ -22,7 +22,6 @@ class Limits:
     stand_back_seconds_max: float = 0.1  # pause after a lost race for the next commit
     room_after_losses: int = 6  # lost races after which a write asks others to make room
     room_after_seconds: float = 2.0  # of attempts before it asks
-    room_after_losses_of_long: int = 2  # the same, for work longer than the room it needs
     room_seconds_max: float = 3.0  # that others wait for an asking writer
     meetings_max: int = 8  # runs of work too long for that, each interfered with by another commit
     group_members_max: int = 64  # plans folded into one commit
@@ -60,7 +59,7 @@ CGROUP_FILES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryBytes:
     """How the memory of a process is divided."""
 

@@ -248,16 +248,29 @@ def test_a_contest_does_not_ask_while_ordinary_ways_may_do(repo: Repository, han
     assert contest.wants_room(0) == 0.0, "it has hardly lost"
 
 
-def test_work_that_took_long_asks_for_a_little_after_few_losses(repo: Repository) -> None:
-    contest = Contest.begin(replace_limits(repo, room_after_seconds=2.0))
-    contest.prepared = 400_000
+def test_work_that_took_long_asks_after_its_first_loss(repo: Repository) -> None:
+    contest = Contest.begin(repo)
+    contest.prepared, contest.tried = 400_000, 10_000
+    assert contest.wants_room(None) == 0.0, "it has not lost"
     contest.lost = 1
-    assert contest.wants_room(50_000) == 0.0, "the first loss is tried again at once"
-    contest.lost = 2
+    assert contest.wants_room(None) == pytest.approx(0.4)
     assert contest.wants_room(50_000) == pytest.approx(0.15)
     assert contest.wants_room(150_000) == 0.0, "others would wait longer than it took"
     contest.has_asked(0.1)
     assert contest.wants_room(50_000) == 0.0, "others have a right to their turn"
+
+
+def test_an_ordinary_write_on_a_slow_store_is_not_long_work(repo: Repository) -> None:
+    contest = Contest.begin(repo)
+    contest.prepared, contest.tried, contest.lost = 400_000, 80_000, 1
+    assert contest.wants_room(None) == 0.0
+
+
+def test_work_too_long_for_any_room_catches_up_before_it_asks(repo: Repository) -> None:
+    contest = Contest.begin(repo)
+    contest.prepared, contest.lost = round((BOUND + 1) * 1_000_000), 1
+    assert contest.wants_room(None) == 0.0
+    assert contest.wants_room(50_000) == pytest.approx(0.15)
 
 
 def replace_limits(repo: Repository, **limits: Any) -> Repository:
