@@ -103,12 +103,24 @@ def infer(
     omnigraph.errors.OptionInvalid: there are no files to read
       = help: The message names the argument and what it accepts.
     """
-    named = files if isinstance(files, Mapping) else {_type_name(path): path for path in files}
+    named = files.items() if isinstance(files, Mapping) else [(None, path) for path in files]
     if not named:
         raise OptionInvalid("there are no files to read")
-    tables = [_table(name, path, options or Options()) for name, path in named.items()]
+    tables = [_table(name, path, options or Options()) for name, path in named]
+    _refuse_one_name(tables)
     references = {table.name: list(_references(table, tables)) for table in tables}
     return ProposedSchema(_schema(tables, references), _pipeline(tables, references))
+
+
+def _refuse_one_name(tables: Sequence[TableGuess]) -> None:
+    first: dict[str, TableGuess] = {}
+    for table in tables:
+        other = first.setdefault(table.name, table)
+        if other is not table:
+            raise OptionInvalid(
+                f"{other.path} and {table.path} would both be the type {table.name}",
+                help="Name the types: Type=FILE.",
+            )
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -125,7 +137,7 @@ class _Collected:
         yield from ()
 
 
-def _table(name: str, path: str, options: Options) -> TableGuess:
+def _table(name: str | None, path: str, options: Options) -> TableGuess:
     found = _Collected()
     is_json = False
     for file in input_files(path):
@@ -139,6 +151,8 @@ def _table(name: str, path: str, options: Options) -> TableGuess:
     rows = pa.concat_tables(found.tables, promote_options="permissive").slice(0, ROWS_MAX)
     taken: set[str] = set()
     columns = tuple(_column(n, one_array(rows[n]), taken) for n in rows.column_names)
+    if name is None:
+        name = _type_name(path, are_edges=_names_ends(columns))
     return TableGuess(path, name, columns, _key(name, columns), is_json)
 
 
@@ -219,9 +233,13 @@ def _key(name: str, columns: Sequence[ColumnGuess]) -> ColumnGuess | None:
     for word in wanted:
         if word in by_name:
             return by_name[word]
-    if any(c.name in chain(*ENDS) or c.column.lower() in chain(*ENDS) for c in columns):
+    if _names_ends(columns):
         return None
     return next((c for c in unique if c.type == "String"), None)
+
+
+def _names_ends(columns: Sequence[ColumnGuess]) -> bool:
+    return any(c.name in chain(*ENDS) or c.column.lower() in chain(*ENDS) for c in columns)
 
 
 def _references(table: TableGuess, tables: Iterable[TableGuess]) -> Iterator[Reference]:
@@ -338,11 +356,11 @@ def _yaml(text: str) -> str:
     return text if plain else "'" + text.replace("'", "''") + "'"
 
 
-def _type_name(path: str) -> str:
-    """`data/order_items.csv` as OrderItem."""
+def _type_name(path: str, *, are_edges: bool) -> str:
+    """`data/order_items.csv` as OrderItem; a file of edges keeps its word, maybe a verb: `knows.csv` as Knows."""
     stem = Path(path.rstrip("/")).name.partition(".")[0]
     before, under, last = re.sub(r"\W+", "_", stem).rpartition("_")
-    return _camel(before + under + _singular(last)) or "Row"
+    return _camel(before + under + (last if are_edges else _singular(last))) or "Row"
 
 
 def _singular(word: str) -> str:

@@ -54,6 +54,28 @@ def test_a_type_is_called_by_one_of_what_the_file_holds(
     assert f"node {name} {{" in infer([file]).schema
 
 
+def test_edges_keep_the_word_of_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("name\nAda\nBob\n")
+    Path("knows.csv").write_text("from,to\nAda,Bob\n")
+    assert "edge Knows: Person -> Person" in infer(["people.csv", "knows.csv"]).schema
+
+
+def test_two_files_of_one_name_are_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("old", "new"):
+        Path(folder).mkdir()
+        Path(folder, "people.csv").write_text("name\nAda\n")
+    files = ["old/people.csv", "new/people.csv"]
+    with pytest.raises(OmnigraphError, match="both be the type Person"):
+        infer(files)
+    found = infer({"Old": files[0], "New": files[1]}).schema
+    assert "node Old {" in found
+    assert "node New {" in found
+
+
 def test_a_proposal_in_a_file_says_what_comes_next(
     shop: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
