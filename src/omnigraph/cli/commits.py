@@ -221,7 +221,10 @@ def print_merge(
     answer(show, merge_text(result, text), result.to_json() if document is None else document)
     if dry_run:
         note(show, "nothing was changed")
-    return EXIT_CODES[Kind.CONFLICT] if result.outcome == "conflict" else OK
+    if result.outcome != "conflict":
+        return OK
+    note(show, "next: --strategy ours or theirs resolves all conflicts, --decisions FILE each")
+    return EXIT_CODES[Kind.CONFLICT]
 
 
 def merge_text(result: MergeResult, text: str) -> str:
