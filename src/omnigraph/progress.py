@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from html import escape
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from omnigraph.model.frozen import frozen
 from omnigraph.wording import counted, human_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ BAR_WIDTH = 20
 NEARLY = 0.99  # unfinished work is never shown as complete
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Moment:
     """The progress of some work at one moment."""
 
