@@ -8,7 +8,7 @@ classes with methods that they share; the one that makes an instance is compiled
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import FrozenInstanceError, dataclass, field, fields, make_dataclass
+from dataclasses import Field, FrozenInstanceError, dataclass, field, fields, make_dataclass
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
@@ -62,10 +62,7 @@ def _first_init(made: Any) -> Callable[..., None]:
 
 def _compiled_init(made: Any) -> Any:
     """That of a frozen dataclass with the same fields."""
-    members = [
-        (f.name, f.type, field(default=f.default, default_factory=f.default_factory))
-        for f in fields(made)
-    ]
+    members = [(f.name, f.type, _copied(f)) for f in fields(made)]
     body = {"__doc__": made.__doc__}
     if hasattr(made, "__post_init__"):
         body["__post_init__"] = made.__post_init__
@@ -73,6 +70,11 @@ def _compiled_init(made: Any) -> Any:
         made.__name__, members, namespace=body, repr=False, eq=False, frozen=True, match_args=False
     )
     return twin.__dict__["__init__"]
+
+
+def _copied(found: Field[Any]) -> Any:
+    kept = {name: getattr(found, name) for name in ("default", "default_factory", "kw_only")}
+    return field(**kept)
 
 
 # --- what all of them share ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -104,11 +104,11 @@ class RemoteSnapshot:
         return catalog_of(compile_schema(self.schema()))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@frozen
 class RemoteDiff(Diff):
     """The difference between two states, as computed by a server; of very many rows, the first."""
 
-    answer: DiffOutput = field(kw_only=True)
+    answer: DiffOutput = field(kw_only=True, repr=False)
 
     @classmethod
     def of(cls, answer: DiffOutput) -> RemoteDiff:

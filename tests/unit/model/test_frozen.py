@@ -100,6 +100,7 @@ class Single:
 @frozen
 class Derived(Made):
     more: int = 5
+    named: int = field(kw_only=True, repr=False)
 
 
 def test_few_fields_and_inherited_ones() -> None:
@@ -108,8 +109,9 @@ def test_few_fields_and_inherited_ones() -> None:
     assert hash(Empty()) == hash(Empty())
     assert Single(nothing_known) == Single(nothing_known), "the same object, as in a tuple"
     assert Single(1.0) != Single(2.0)
-    assert repr(Derived(1)) == "Derived(x=1, names=(), more=5)"
-    assert (Derived(1, more=6).more, Made(1).x) == (6, 1)
+    derived = Derived(1, more=6, named=7)
+    assert repr(derived) == "Derived(x=1, names=(), more=6)"
+    assert (derived.more, derived.named, Made(1).x) == (6, 7, 1)
 
 
 def test_what_a_class_says_itself_stays() -> None:
