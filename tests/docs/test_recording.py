@@ -26,7 +26,7 @@ TOUR = (
     "omnigraph infer people.csv calls.csv --out phones.pg --pipeline phones.yaml",
     "omnigraph init --schema phones.pg phones",
     "omnigraph pipeline run phones phones.yaml --engine local",
-    "omnigraph query phones -e 'match { $a: Person  $a call $b } return { $a.name, $b.name, $b.city }'",
+    "omnigraph query phones -e 'match { $a: Person  $a calls $b } return { $a.name, $b.name, $b.city }'",
     "omnigraph branch create draft --store phones",
     """omnigraph mutate phones --branch draft -e 'update Person set { city: "Oxford" } where name = "Ada"'""",
     "omnigraph diff main...draft --store phones",
