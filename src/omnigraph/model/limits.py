@@ -19,7 +19,7 @@ class Limits:
     unknown_attempts_max: int = 6  # times an unanswered create is repeated at the same number
     backoff_first_seconds: float = 0.004
     backoff_max_seconds: float = 0.5
-    stand_back_seconds_max: float = 0.1  # pause after a lost race for the next commit
+    stand_back_seconds_max: float = 0.3  # pause after a lost race for the next commit
     room_after_losses: int = 6  # lost races after which a write asks others to make room
     room_after_seconds: float = 2.0  # of attempts before it asks
     room_seconds_max: float = 3.0  # that others wait for an asking writer
