@@ -115,7 +115,7 @@ class Contest:
         return self.lost >= limits.room_after_losses and spent >= limits.room_after_seconds * 1e6
 
     def _is_long_for(self, seconds: float) -> bool:
-        """Whether the lost work took longer than the wait we ask of the others."""
+        """Whether the lost work took longer than the wait we ask of the others, and much longer than its attempt."""
         return self.lost > 0 and self.prepared >= max(seconds * 1e6, LONG_CREATES * self.tried)
 
     def question(self, head: Commit, seconds: float, actor: str | None, work: str) -> Commit:
