@@ -28,7 +28,7 @@ log = logging.getLogger("omnigraph.pipeline")
 Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 BLOCK_NODES = 2_000_000
-BLOCK_EDGES = 8_000_000
+BLOCK_EDGES = 1_000_000  # twelve megabytes, of which Spark makes several copies
 ALONE_EDGES = (
     100_000  # and nodes: up to this many are one block, as rounds would take longer than steps
 )

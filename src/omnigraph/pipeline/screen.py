@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -41,8 +42,9 @@ if TYPE_CHECKING:
 PARTITION_KEYS = 500_000  # compared at a time
 PARTITIONS_MAX = 4_096
 BLOCK_ROWS = 1 << 18  # put into partitions at a time
-BLOCKS = pa.schema([("part", pa.int32()), ("space", pa.int32()), ("body", pa.binary())])
-BLOCKS_DDL = "part int, space int, body binary"
+BLOCK_BYTES = 1 << 28  # or fewer rows, if they are long
+COLUMNS = {"part": "int", "space": "int", "lengths": "binary", "texts": "binary"}
+BLOCKS_DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 
 
 @frozen
@@ -169,39 +171,39 @@ def _keys(column: KeyColumn, fragments: tuple[int, ...]) -> Iterator[pa.Array]:
     """Keys as strings, in large batches."""
     table, members = open_table(column.version.uri, column.version.ref), column.column.members
     held: list[pa.Array] = []
-    rows = 0
+    rows = size = 0
     for batch in table.batches(list(dict.fromkeys(members)), fragments=fragments):
         held.append(value_texts([batch.column(name) for name in members]))
         rows += batch.num_rows
-        if rows >= BLOCK_ROWS:
+        size += held[-1].nbytes
+        if rows >= BLOCK_ROWS or size >= BLOCK_BYTES:
             yield pa.concat_arrays(held)
-            held, rows = [], 0
+            held, rows, size = [], 0, 0
     if held:
         yield pa.concat_arrays(held)
 
 
 def _partitioned(keys: pa.Array, space: int, parts: int) -> pa.RecordBatch:
-    """One block for each partition of the keys."""
-    place = (id_tokens(keys) % np.uint64(parts)).astype(np.int32)
+    """One block for each partition of the keys: the lengths of its keys, and their bytes one after another."""
+    place = (id_tokens(keys) % np.uint64(parts)).astype(np.uint16)  # sixteen bits: sorted by digits
     order = np.argsort(place, kind="stable")
-    keys, place = keys.take(pa.array(order)), place[order]
-    starts = np.flatnonzero(np.diff(place, prepend=-1))
-    ends = [*starts[1:].tolist(), len(place)]
-    bodies = [_packed(keys[a:b]) for a, b in zip(starts.tolist(), ends, strict=True)]
-    spaces = pa.array(np.full(len(starts), space, np.int32))
-    blocks = [pa.array(place[starts]), spaces, pa.array(bodies, pa.binary())]
-    return pa.RecordBatch.from_arrays(blocks, schema=BLOCKS)
+    keys, place = keys.cast(pa.string()).take(pa.array(order)), place[order]
+    bounds = np.append(np.flatnonzero(np.diff(place)) + 1, len(place))
+    starts = np.append(0, bounds).astype(np.int32)
+    offsets = np.frombuffer(keys.buffers()[1], np.int32)[: len(keys) + 1]
+    lengths = np.diff(offsets)
+    columns = (
+        pa.array(place[starts[:-1]].astype(np.int32)),
+        pa.array(np.full(len(bounds), space, np.int32)),
+        _binary(starts * np.int32(lengths.itemsize), pa.py_buffer(lengths)),
+        _binary(offsets[starts], keys.buffers()[2]),
+    )
+    return pa.RecordBatch.from_arrays(list(columns), list(COLUMNS))
 
 
-KEYS = pa.schema([("key", pa.string())])
-
-
-def _packed(keys: pa.Array) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, KEYS) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays([keys.cast(pa.string())], schema=KEYS))
-    body: bytes = sink.getvalue().to_pybytes()
-    return body
+def _binary(offsets: npt.NDArray[np.int32], content: pa.Buffer | None) -> pa.Array:
+    buffers = [None, pa.py_buffer(offsets), content]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
 # --- compared --------------------------------------------------------------------------------------------------------
@@ -209,34 +211,59 @@ def _packed(keys: pa.Array) -> bytes:
 
 def _compare_task(once: tuple[bool, ...]) -> Callable[..., Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held: dict[int, list[bytes]] = {}
+        held: dict[int, KeyBlocks] = {}
         for batch in batches:
-            _gather(held, batch.column("space").to_pylist(), batch.column("body").to_pylist())
+            _gather(held, batch)
         yield answer(_is_wrong(held, once))
 
     return run
 
 
-def _gather(held: dict[int, list[bytes]], spaces: Iterable[int], bodies: Iterable[bytes]) -> None:
-    for space, body in zip(spaces, bodies, strict=True):
-        held.setdefault(space, []).append(body)
+class KeyBlocks:
+    """Keys of many blocks."""
+
+    def __init__(self) -> None:
+        self._lengths: list[npt.NDArray[np.uint8]] = []
+        self._texts: list[npt.NDArray[np.uint8]] = []
+
+    def add(self, lengths: pa.Array, texts: pa.Array) -> None:
+        self._lengths.append(_content(lengths))
+        self._texts.append(_content(texts))
+
+    def array(self) -> pa.Array:
+        if not self._lengths:
+            return pa.array([], pa.large_string())
+        lengths = np.concatenate(self._lengths).view(np.int32)
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.concatenate(self._texts))]
+        return pa.Array.from_buffers(pa.large_string(), len(lengths), buffers)
 
 
-def _is_wrong(held: dict[int, list[bytes]], once: tuple[bool, ...]) -> bool:
+def _content(values: pa.Array) -> npt.NDArray[np.uint8]:
+    """The bytes of all values, one after another."""
+    _, offsets, content = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
+    whole = np.frombuffer(content, np.uint8) if content else np.empty(0, np.uint8)
+    return whole[bounds[0] : bounds[-1]]
+
+
+def _gather(held: dict[int, KeyBlocks], batch: pa.RecordBatch) -> None:
+    for space in pc.unique(batch.column("space")).to_pylist():
+        blocks = batch.filter(pc.equal(batch.column("space"), space))
+        held.setdefault(space, KeyBlocks()).add(blocks.column("lengths"), blocks.column("texts"))
+
+
+def _is_wrong(held: dict[int, KeyBlocks], once: tuple[bool, ...]) -> bool:
     """Whether a partition has a duplicate of a unique key, or lacks a key."""
     for space, alone in enumerate(once):
-        there = _unpacked(held.pop(2 * space + 1, []))
+        there = held.pop(2 * space + 1, KeyBlocks()).array()
         if alone and len(pc.unique(there)) < len(there):
             return True
-        wanted = _unpacked(held.pop(2 * space, []))
+        wanted = held.pop(2 * space, KeyBlocks()).array()
         if len(wanted) and not pc.all(pc.is_in(wanted, value_set=there)).as_py():
             return True
     return False
-
-
-def _unpacked(bodies: Iterable[bytes]) -> pa.Array:
-    chunks = [c for body in bodies for c in pa.ipc.open_stream(body).read_all()["key"].chunks]
-    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
 
 
 def _compared_here(
@@ -246,21 +273,17 @@ def _compared_here(
     with tempfile.TemporaryDirectory(prefix="omnigraph-keys-") as folder:
         files = [Path(folder, str(part)) for part in range(parts)]
         for batch in blocks:
-            for block in batch.to_pylist():
-                size = len(block["body"]).to_bytes(8, "little")
-                with files[block["part"]].open("ab") as file:
-                    file.write(block["space"].to_bytes(4, "little") + size + block["body"])
+            for row, part in enumerate(batch.column("part").to_pylist()):
+                with files[part].open("ab") as file, pa.ipc.new_stream(file, batch.schema) as out:
+                    out.write_batch(batch.slice(row, 1))
         for file in files:
             yield file.exists() and _is_wrong(_kept(file), once)
 
 
-def _kept(file: Path) -> dict[int, list[bytes]]:
-    held: dict[int, list[bytes]] = {}
-    body = memoryview(file.read_bytes())
-    at = 0
-    while at < len(body):
-        size = int.from_bytes(body[at + 4 : at + 12], "little")
-        space = int.from_bytes(body[at : at + 4], "little")
-        held.setdefault(space, []).append(bytes(body[at + 12 : at + 12 + size]))
-        at += 12 + size
+def _kept(file: Path) -> dict[int, KeyBlocks]:
+    held: dict[int, KeyBlocks] = {}
+    with file.open("rb") as source:
+        while source.peek(1):
+            for batch in pa.ipc.open_stream(source):
+                _gather(held, batch)
     return held
