@@ -299,8 +299,7 @@ class Engine:
             if var is None:
                 slots[name, VALUE] = bag.slots[name, VALUE]
                 continue
-            parts = PATH_PARTS if (var, "nodes") in bag.slots else ("type", "id")
-            slots |= {(name, part): bag.slots[var, part] for part in parts}
+            slots |= {(name, key[1]): bag.slots[key] for key in _parts(bag, var)}
             types[name] = bag.types.get(var, ())
         edges = frozenset(name for name, expr in named if _whole(expr) in bag.edges)
         frame, slots = _once_each(bag, slots | {key: bag.slots[key] for key in beside})
@@ -417,14 +416,21 @@ class Engine:
     # --- groups and order --------------------------------------------------------------------------------------------
 
     def _aggregate(self, op: ir.Aggregate, bag: Bag) -> Bag:
-        args = {("\x05", a.name): a.arg for a in op.aggregates if a.arg is not None}
-        keyed = self.projected(self.computed(bag, args), op.keys, tuple(args))
-        slots = {key: slot for key, slot in keyed.slots.items() if key not in args}
+        asked = {a.name: a.arg for a in op.aggregates if a.arg is not None}
+        wholes = {name: _parts(bag, var) for name, e in asked.items() if (var := _whole(e))}
+        args = {("\x05", name): e for name, e in asked.items() if name not in wholes}
+        beside = (*args, *dict.fromkeys(part for parts in wholes.values() for part in parts))
+        keyed = self.projected(self.computed(bag, args), op.keys, beside)
+        slots = {key: slot for key, slot in keyed.slots.items() if key not in beside}
         made: dict[Key, RowColumn] = {}
         columns = []
         for named in op.aggregates:
             slot = made[OUT + named.name, VALUE] = RowColumn(fresh_name(), arrow_shape(named.type))
-            arg = None if named.arg is None else keyed.col(("\x05", named.name))
+            arg = None
+            if named.name in wholes:
+                arg = _identity([keyed.col(part) for part in wholes[named.name]])
+            elif named.arg is not None:
+                arg = keyed.col(("\x05", named.name))
             kind = ddl({slot.name: slot.type})[slot.name].dataType
             columns.append(_aggregated(named, arg).cast(kind).alias(slot.name))
         groups = keyed.frame.groupBy(*(slot.name for slot in slots.values()))
@@ -458,6 +464,19 @@ def _whole(expr: ir.Expr) -> str | None:
         case ir.Output(name, ir.EntityValue() | ir.PathValue()):
             return OUT + name
     return None
+
+
+def _parts(bag: Bag, var: str) -> tuple[Key, ...]:
+    """The columns of an entity or a path."""
+    parts = PATH_PARTS if (var, "nodes") in bag.slots else ("type", "id")
+    return tuple((var, part) for part in parts)
+
+
+def _identity(parts: list[Any]) -> Any:
+    """What distinguishes an entity or a path; null where there is none."""
+    from pyspark.sql import functions as f
+
+    return f.when(parts[-1].isNotNull(), f.struct(*parts))
 
 
 def _raw(expr: ir.Expr) -> ir.Expr:
