@@ -10,6 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import OmnigraphError
+from omnigraph.pipeline import walks
 from tests.pipeline.queries import (
     QUERIES,
     SAMPLE,
@@ -73,6 +74,44 @@ def test_a_query_of_each_kind(name: str, graph: Graph, spark: Any) -> None:
 @pytest.mark.parametrize("name", [name for name in QUERIES if name not in SAMPLE])
 def test_every_other_query(name: str, graph: Graph, spark: Any) -> None:
     agree(graph, TEXT, name, QUERIES[name])
+
+
+FROM_NAMED_NODES = {
+    "one hop": "$p knows $q",
+    "two hops": "$p knows $q $q <knows|likes> $r",
+    "to another type": "$p livesIn $q",
+    "edges with variables": "$p $e:<knows|likes> $q",
+    "edges of several types": "$p $e:knows|likes $q $q livesIn $r",
+    "a range": "$p <knows>{1,3} $q",
+    "exactly two": "$p knows{2,2} $q",
+    "shortest": "$w = path $p <knows|likes>{1,4} $q",
+    "several named at both ends": "$p knows $q $q: Person $q.id in $codes",
+}
+
+
+@pytest.mark.parametrize("few", [0, 1, 3, 4_096])
+def test_walks_from_named_nodes(
+    few: int, graph: Graph, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Edges are asked for by their ends while these are few, and read whole from then on: the rows stay the same."""
+    monkeypatch.setattr(walks, "FEW", few)
+    codes = [
+        row["code"] for row in graph.query("match { $p: Person } return { $p.code as code }").rows
+    ]
+    for shape, match in FROM_NAMED_NODES.items():
+        counted = ("$p", "$q", "$r", "$w", "distinct $w")
+        there = [v for v in counted if v.split()[-1] in match]
+        wanted = ", ".join(f"count({v}) as n{number}" for number, v in enumerate(there))
+        text = (
+            "query q($codes: [String]) { match { $p: Person $p.id in $codes "
+            f"{match} }} return {{ $p.code as code, {wanted} }} }}"
+        )
+        for asked in (codes[:1], codes[:3], [*codes, "not there"], []):
+            rows = [
+                comparable(graph.query(text, {"codes": asked}, engine=e).rows, ordered=False)
+                for e in ("local", "spark")
+            ]
+            assert rows[0] == rows[1], (shape, asked)
 
 
 @pytest.mark.parametrize("name", SEARCH_SAMPLE)

@@ -11,6 +11,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.pipeline import query as on_spark
+from omnigraph.pipeline import scans
 from tests.pipeline.planes import kept_frames
 
 SCHEMA = """
@@ -86,6 +87,26 @@ def test_what_nobody_needs_is_not_done(name: str, plan_of: Any) -> None:
 def test_pairs_that_are_unique_are_not_compared(plan_of: Any) -> None:
     assert "Aggregate" in plan_of("$p: P $p k $q", "$p.id as p, $q.id as q")
     assert "Aggregate" not in plan_of("$p: P $p once $q", "$p.id as p, $q.id as q")
+
+
+def test_edges_are_asked_for_by_the_nodes_they_start_from(
+    graph: Graph, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    task = scans._scan_task
+
+    def noted(type_name: str, edge: bool, shares: Any, pushed: Any, formula: Any) -> Any:
+        asked.append((type_name, pushed))
+        return task(type_name, edge, shares, pushed, formula)
+
+    monkeypatch.setattr(scans, "_scan_task", noted)
+    named = 'match { $p: P $p.name in ["p2", "p3"] $p k $q $q k $r } return { $r.name as name }'
+    found = graph.query(f"query q() {{ {named} }}", engine="spark").rows
+    assert sorted(row["name"] for row in found) == ["p27", "p8"]
+    ends = [str(pushed) for name, pushed in asked if name == "K"]
+    assert len(ends) == 2
+    assert all(name in ends[0] for name in ("'p2'", "'p3'"))
+    assert all(name in ends[1] for name in ("'p14'", "'p21'"))
 
 
 def test_first_rows_are_counted_on_from_and_nothing_stays(graph: Graph, spark: Any) -> None:

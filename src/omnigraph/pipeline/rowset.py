@@ -128,6 +128,9 @@ class Bag:
     slots: Mapping[Key, RowColumn]
     types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of entities, by variable
     edges: frozenset[str] = frozenset()  # variables that are edges
+    few: bool = (
+        False  # a condition named the nodes these rows began with: count them before reading
+    )
 
     def col(self, key: Key) -> Column:
         from pyspark.sql import functions as f

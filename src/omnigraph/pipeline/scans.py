@@ -65,7 +65,8 @@ class Scanner:
         slots |= {(var, n): RowColumn(fresh_name(), _stored_type(n, kinds[0])) for n in names}
         frames = [self._read(kind, var, slots, predicate) for kind in kinds]
         frame = reduce(lambda a, b: a.unionByName(b), frames)
-        return Bag(frame, slots, {var: tuple(types)}, frozenset([var] if edge else []))
+        few = all(any(True for _ in self._counts(predicate, var, kind)) for kind in kinds)
+        return Bag(frame, slots, {var: tuple(types)}, frozenset([var] if edge else []), few)
 
     def _read(
         self, kind: Entity, var: str, slots: Mapping[Key, RowColumn], predicate: ir.Expr | None
@@ -77,9 +78,9 @@ class Scanner:
         fragments = tuple(info.fragment_id for info in table.fragments())
         count = min(len(fragments), parallelism(self.session) * SHARES_PER_CORE)
         shares = tuple(fragments[place::count] for place in range(count))
-        asked = () if predicate is None else _counts(predicate, var, kind, self.run.bound)
         type_slot, *read = slots.values()
-        rows = numbers(self.session, count, min([table.count(), *asked]), len(read))
+        least = min([table.count(), *self._counts(predicate, var, kind)])
+        rows = numbers(self.session, count, least, len(read))
         condition = None if predicate is None else closed(predicate, self.run.bound)
         down = push_down(condition, table.schema)
         formula = _formula(kind, var, slots, down.rest, self.run)
@@ -87,6 +88,13 @@ class Scanner:
         found = rows.mapInArrow(task, ddl({slot.name: slot.type for slot in read}))
         named = f.lit(kind.name).alias(type_slot.name)
         return found.select(named, *(slot.name for slot in read))
+
+    def _counts(self, predicate: ir.Expr | None, var: str, kind: Entity) -> Iterator[int]:
+        """The number of ids in each part of a condition that names ids."""
+        for part in conjuncts(predicate):
+            asked = values_tested(part, lambda expr: is_identity(expr, var, kind))
+            if asked is not None:
+                yield len(evaluate_constant(asked[1], self.run.bound) or ())
 
 
 def fields_read(plan: ir.Op) -> dict[str, frozenset[str]]:
@@ -110,14 +118,6 @@ def _without_scans(op: ir.Op) -> ir.Op:
             return replace(op, predicate=None)
         case _:
             return op
-
-
-def _counts(predicate: ir.Expr, var: str, kind: Entity, bound: ir.Bound) -> Iterator[int]:
-    """The number of ids in each part of a condition that names ids."""
-    for part in conjuncts(predicate):
-        asked = values_tested(part, lambda expr: is_identity(expr, var, kind))
-        if asked is not None:
-            yield len(evaluate_constant(asked[1], bound) or ())
 
 
 def _formula(

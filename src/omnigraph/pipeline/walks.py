@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from omnigraph.lang import ir
+from omnigraph.lang.tree import conjunction
 from omnigraph.pipeline.rowset import Bag, RowColumn, fresh_name
 from omnigraph.pipeline.scans import PARTS, Scanner
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 NEAR, FAR, EDGE = ("near_type", "near"), ("far_type", "far"), ("edge_type", "edge")
 SOURCE = ("source_type", "source")
 Pair = tuple[str, str]
+Ids = tuple[str, ...]
+FEW = 4_096  # nodes whose edges a scan is asked for by name
 
 
 def starts_anywhere(op: ir.Expand, scanner: Scanner) -> bool:
@@ -34,31 +38,79 @@ def starts_anywhere(op: ir.Expand, scanner: Scanner) -> bool:
 
 def expand(op: ir.Expand, rows: Bag | None, scanner: Scanner) -> Bag:
     """For each row the nodes its source reaches; without rows, for each node."""
+    if rows is not None and (op.min_hops, op.max_hops) != (1, 1):
+        return _arrived(op, rows, Bag(_reached(op, rows, scanner), {}), scanner)
+    near = None
+    if rows is not None and rows.few:
+        rows = rows.with_frame(rows.frame.localCheckpoint())
+        near = _few(rows.frame, rows.slots[op.src, "id"].name)
     if op.edge_var is not None:
-        return _arrived(op, rows, _along_edges(op, op.edge_var, scanner), scanner)
-    if rows is None or (op.min_hops, op.max_hops) == (1, 1):
-        pairs = _renamed(_pairs(op.steps, scanner), NEAR, SOURCE)
-        return _arrived(op, rows, Bag(pairs, {}), scanner)
-    return _arrived(op, rows, Bag(_reached(op, rows, scanner), {}), scanner)
+        ways = _along_edges(op, op.edge_var, scanner, near)
+    else:
+        ways = Bag(_renamed(_pairs(op.steps, scanner, near), NEAR, SOURCE), {})
+    return replace(_arrived(op, rows, ways, scanner), few=near is not None)
 
 
-def _pairs(steps: tuple[ir.EdgeStep, ...], scanner: Scanner) -> DataFrame:
-    """The pairs of ends of one hop, each once."""
+# --- ways from few nodes -------------------------------------------------------------------------------------------
+
+
+def _few(frame: DataFrame, column: str) -> Ids | None:
+    """The ids in a column, if they are so few that the edges at them can be asked for."""
+    found = frame.select(column).dropna().distinct().limit(FEW + 1).collect()
+    return None if len(found) > FEW else tuple(sorted(row[0] for row in found))
+
+
+def _at_nodes(step: ir.EdgeStep, var: str, near: Ids | None) -> ir.Expr | None:
+    """The condition that a step starts at one of these nodes."""
+    if near is None:
+        return None
+    ends = {ir.Direction.OUT: [ir.End.SRC], ir.Direction.IN: [ir.End.DST]}
+    ids = ir.Literal(near, ir.STRINGS)
+    tests = [ir.In(ir.EndpointOf(var, e), ids) for e in ends.get(step.direction, list(ir.End))]
+    return tests[0] if len(tests) == 1 else ir.Or(tuple(tests))
+
+
+@dataclass(slots=True)
+class _LevelWays:
+    """The ways of a walk, level by level: while few nodes are reached the edges at them are read, then all, once."""
+
+    read: Callable[[Ids | None], DataFrame]
+    few: bool
+    every: DataFrame | None = None
+
+    def of(self, level: DataFrame) -> DataFrame:
+        """At least the ways from the near ends of a level."""
+        near = _few(level, NEAR[1]) if self.few else None
+        if near is not None:
+            return self.read(near)
+        self.few = False
+        if self.every is None:
+            self.every = self.read(None).localCheckpoint()
+        return self.every
+
+
+# --- ways of one hop -----------------------------------------------------------------------------------------------
+
+
+def _pairs(steps: tuple[ir.EdgeStep, ...], scanner: Scanner, near: Ids | None = None) -> DataFrame:
+    """The pairs of ends of one hop, each once; those from some nodes, or all."""
     by_types: dict[Pair, list[ir.EdgeStep]] = {}
     for step in steps:
         by_types.setdefault((step.near, step.far), []).append(step)
-    found = [_pairs_between(types, own, scanner) for types, own in by_types.items()]
+    found = [_pairs_between(types, own, scanner, near) for types, own in by_types.items()]
     return reduce(lambda a, b: a.unionByName(b), found)
 
 
-def _pairs_between(types: Pair, steps: list[ir.EdgeStep], scanner: Scanner) -> DataFrame:
+def _pairs_between(
+    types: Pair, steps: list[ir.EdgeStep], scanner: Scanner, near: Ids | None
+) -> DataFrame:
     """The pairs of nodes of two types, of which Spark compares only the ids.
 
     They are partitioned by the near end before they are compared, as the next join needs that partitioning.
     """
     from pyspark.sql import functions as f
 
-    pairs = adjacency(tuple(steps), scanner).select(NEAR[1], FAR[1])
+    pairs = adjacency(tuple(steps), scanner, near=near).select(NEAR[1], FAR[1])
     catalog = scanner.run.pinned.snapshot().catalog
     one_way = len(steps) == 1 and steps[0].direction is not ir.Direction.BOTH
     if not (one_way and catalog.edges[steps[0].edge].key == ("src", "dst")):
@@ -74,14 +126,18 @@ def adjacency(
     edges: bool = False,
     var: str = "",
     predicate: ir.Expr | None = None,
+    near: Ids | None = None,
 ) -> DataFrame:
-    """Every way to take one hop: near end, far end, and with `edges` the edge, of those that satisfy a predicate."""
+    """Every way to take one hop: near end, far end, and with `edges` the edge, of those that satisfy a predicate; with
+    `near` none but those from these nodes are needed."""
     from pyspark.sql import functions as f
 
     found = []
     for step in steps:
         parts = PARTS if edges else PARTS[1:]
-        bag = scanner.scan(var, (step.edge,), edge=True, predicate=predicate, parts=parts)
+        tests = [test for test in (_at_nodes(step, var, near), predicate) if test is not None]
+        wanted = conjunction(tuple(tests))
+        bag = scanner.scan(var, (step.edge,), edge=True, predicate=wanted, parts=parts)
         names = (
             [f.lit(step.edge).alias(EDGE[0]), bag.col((var, "id")).alias(EDGE[1])] if edges else []
         )
@@ -121,19 +177,20 @@ def _reached(op: ir.Expand, rows: Bag, scanner: Scanner) -> DataFrame:
     """Pairs of a source and a node at a requested distance."""
     from pyspark.sql import functions as f
 
-    ways = _pairs(op.steps, scanner)
+    ways = _LevelWays(lambda near: _pairs(op.steps, scanner, near), rows.few)
     itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"
-    loops = ways.where(itself).select(*NEAR)
-    ways = ways.where(f"NOT ({itself})").localCheckpoint()
     start = _sources(op.src, rows)
     level = start.withColumns(
         {NEAR[0]: f.col(SOURCE[0]), NEAR[1]: f.col(SOURCE[1])}
     ).localCheckpoint()
     seen, found = level, [level] if op.min_hops == 0 else []
     for distance in range(1, op.max_hops + 1):
+        known = ways.of(level)
         if distance == op.min_hops == 1:  # a source is one hop from itself by its own loop
+            loops = known.where(itself).select(*NEAR)
             found.append(level.join(loops, list(NEAR), "left_semi"))
-        steps = level.join(ways, list(NEAR)).select(*SOURCE, *FAR).distinct()
+        known = known.where(f"NOT ({itself})")
+        steps = level.join(known, list(NEAR)).select(*SOURCE, *FAR).distinct()
         level = (
             _renamed(steps, FAR, NEAR).join(seen, [*SOURCE, *NEAR], "left_anti").localCheckpoint()
         )
@@ -174,19 +231,25 @@ TRAIL_PARTS = ("nodes", "edges", "nodes types", "edges types")
 def _trails(op: ir.Trail, rows: Bag, scanner: Scanner) -> DataFrame:
     from pyspark.sql import functions as f
 
-    ways = adjacency(
-        op.steps, scanner, edges=True, var=op.edge_var, predicate=op.edge_predicate
-    ).localCheckpoint()
+    def read(near: Ids | None) -> DataFrame:
+        var, predicate = op.edge_var, op.edge_predicate
+        return adjacency(op.steps, scanner, edges=True, var=var, predicate=predicate, near=near)
+
+    ways = _LevelWays(read, rows.few)
     none = f.array().cast("array<string>")
-    level = _sources(op.src, rows).select(
-        *SOURCE,
-        f.col(SOURCE[0]).alias(NEAR[0]),
-        f.col(SOURCE[1]).alias(NEAR[1]),
-        f.array(SOURCE[1]).alias("nodes"),
-        none.alias("edges"),
-        f.array(SOURCE[0]).alias("nodes types"),
-        none.alias("edges types"),
-        none.alias("followed"),
+    level = (
+        _sources(op.src, rows)
+        .select(
+            *SOURCE,
+            f.col(SOURCE[0]).alias(NEAR[0]),
+            f.col(SOURCE[1]).alias(NEAR[1]),
+            f.array(SOURCE[1]).alias("nodes"),
+            none.alias("edges"),
+            f.array(SOURCE[0]).alias("nodes types"),
+            none.alias("edges types"),
+            none.alias("followed"),
+        )
+        .localCheckpoint()
     )
     edge = f.concat(EDGE[0], f.lit("/"), EDGE[1])
 
@@ -197,7 +260,7 @@ def _trails(op: ir.Trail, rows: Bag, scanner: Scanner) -> DataFrame:
     found, distance = [level] if op.min_hops == 0 else [], 0
     while op.max_hops is None or distance < op.max_hops:
         distance += 1
-        steps = level.join(ways, list(NEAR)).where(~f.array_contains("followed", edge))
+        steps = level.join(ways.of(level), list(NEAR)).where(~f.array_contains("followed", edge))
         level = steps.select(
             *SOURCE,
             f.col(FAR[0]).alias(NEAR[0]),
@@ -259,9 +322,12 @@ def _bound(bag: Bag, var: str, place: Pair, types: Iterable[str]) -> Bag:
     return bag.also(frame, Bag(frame, slots, {var: tuple(types)}))
 
 
-def _along_edges(op: ir.Expand, var: str, scanner: Scanner) -> Bag:
-    """One way for each stored edge and orientation."""
-    edges = scanner.scan(var, tuple(dict.fromkeys(step.edge for step in op.steps)), edge=True)
+def _along_edges(op: ir.Expand, var: str, scanner: Scanner, near: Ids | None) -> Bag:
+    """One way for each stored edge and orientation; those from some nodes, or all."""
+    types = tuple(dict.fromkeys(step.edge for step in op.steps))
+    tests = [_at_nodes(step, var, near) for step in op.steps]
+    wanted = None if near is None else ir.Or(tuple(test for test in tests if test is not None))
+    edges = scanner.scan(var, types, edge=True, predicate=wanted)
     found = []
     for step in op.steps:
         own = edges.frame.where(edges.col((var, "type")) == step.edge)
@@ -306,9 +372,7 @@ def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
     from pyspark.sql import functions as f
 
     itself = f"{NEAR[0]} = {FAR[0]} AND {NEAR[1]} = {FAR[1]}"
-    every = adjacency(op.steps, scanner, edges=True)
-    loops = every.where(itself).groupBy(*NEAR).agg(f.min(EDGE[1]).alias(EDGE[1]))
-    ways = every.where(f"NOT ({itself})").localCheckpoint()
+    ways = _LevelWays(lambda near: adjacency(op.steps, scanner, edges=True, near=near), rows.few)
     start = _sources(op.src, rows)
     none = f.array().cast("array<string>")
     level = start.select(
@@ -328,10 +392,13 @@ def _paths(op: ir.ShortestPath, rows: Bag, scanner: Scanner) -> DataFrame:
 
     seen, found = level.select(*SOURCE, *NEAR), [level] if op.min_hops == 0 else []
     for distance in range(1, op.max_hops + 1):
+        known = ways.of(level)
         if distance == op.min_hops == 1:
+            loops = known.where(itself).groupBy(*NEAR).agg(f.min(EDGE[1]).alias(EDGE[1]))
             looped = level.join(loops, list(NEAR)).select(*SOURCE, *NEAR, *longer(NEAR[1]))
             found.append(looped)
-        steps = level.join(ways, list(NEAR)).select(*SOURCE, *FAR, *longer(FAR[1]))
+        known = known.where(f"NOT ({itself})")
+        steps = level.join(known, list(NEAR)).select(*SOURCE, *FAR, *longer(FAR[1]))
         new = _renamed(steps, FAR, NEAR).join(seen, [*SOURCE, *NEAR], "left_anti")
         best = new.groupBy(*SOURCE, *NEAR).agg(f.min(f.struct("edges", "nodes")).alias("best"))
         level = best.select(*SOURCE, *NEAR, "best.nodes", "best.edges").localCheckpoint()
