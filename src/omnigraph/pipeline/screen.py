@@ -2,8 +2,8 @@
 
 Ids, ends and unique values are put into partitions by their hashes, in blocks of many, so that Spark moves blocks
 instead of rows; then each partition is compared separately, string by string: hashes only choose the partition. A hub
-costs no more than any node, since ends that are repeated occur once in a block. Violations are found by `verify`, with messages and
-places for a report; a valid load never gets there.
+costs no more than any node, since ends that are repeated occur once in a block. Violations are found by `verify`, with
+messages and places for a report; a valid load never gets there.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _keys(column: KeyColumn, fragments: tuple[int, ...]) -> Iterator[pa.Array]:
 def _repeats(keys: pa.Array) -> bool:
     """Whether ends occur so often that it pays to keep each once, as those at a hub do."""
     some = keys.take(pa.array(np.arange(0, len(keys), max(1, len(keys) // SAMPLE_KEYS))))
-    return len(some) - pc.count_distinct(some, mode="all").as_py() >= REPEATED_MIN
+    return len(some) - len(pc.unique(some)) >= REPEATED_MIN
 
 
 def _partitioned(keys: pa.Array, space: int, parts: int) -> pa.RecordBatch:
