@@ -11,6 +11,7 @@ from typing import Any
 
 import omnigraph
 from omnigraph import Graph, OmnigraphError
+from omnigraph.model.limits import DEFAULT, Limits
 
 MADE_UP = re.compile("'[0-9A-HJKMNP-TV-Z]{26}'")
 SCHEMA = """
@@ -71,16 +72,24 @@ class Outcome:
     counts: tuple[Any, ...]
 
 
-def new_graph(folder: Path, engine: str) -> Graph:
+def new_graph(folder: Path, engine: str, limits: Limits = DEFAULT) -> Graph:
     """A graph with the base rows."""
-    graph = omnigraph.init(folder / f"graph-{engine}", schema=SCHEMA)
+    graph = omnigraph.init(folder / f"graph-{engine}", schema=SCHEMA, limits=limits)
     graph.load(BASE, mode="append", engine="local")
     return graph
 
 
-def run(folder: Path, engine: str, source: Any, mode: str, **options: Any) -> Outcome:
+def run(
+    folder: Path,
+    engine: str,
+    source: Any,
+    mode: str,
+    *,
+    limits: Limits = DEFAULT,
+    **options: Any,
+) -> Outcome:
     """Load a source into a fresh graph with the base rows, by one engine."""
-    graph = new_graph(folder, engine)
+    graph = new_graph(folder, engine, limits)
     before = graph.log()[0].id
     try:
         result = graph.load(source, mode=mode, engine=engine, **options)

@@ -114,6 +114,15 @@ def test_walks_from_named_nodes(
             assert rows[0] == rows[1], (shape, asked)
 
 
+def test_paths_of_a_block_are_counted(graph: Graph, spark: Any) -> None:
+    text = "match { $p: Person count($w) { $w = path $p knows{1,3} $q } > 1 } return { $p.code as code }"
+    local, on_spark = (
+        comparable(graph.query(text, engine=e).rows, ordered=False) for e in ("local", "spark")
+    )
+    assert local == on_spark
+    assert local
+
+
 @pytest.mark.parametrize("name", SEARCH_SAMPLE)
 def test_a_search_of_each_kind(name: str, library: Graph, spark: Any) -> None:
     agree(library, SEARCH_TEXT, name, SEARCHES[name])

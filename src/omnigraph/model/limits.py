@@ -39,7 +39,7 @@ class Limits:
     interactive_rows_max: int = 5_000_000  # that a check reads in process; more need Spark
     interactive_bytes_max: int = (
         256 << 20
-    )  # of input files; larger loads run on Spark where it is installed
+    )  # of input files; larger loads run on Spark or, in process, in pieces
 
 
 DEFAULT = Limits()

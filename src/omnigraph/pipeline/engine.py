@@ -23,7 +23,7 @@ from omnigraph.pipeline.session import (
     log_file,
     spark_session,
 )
-from omnigraph.pipeline.sources import input_bytes, wants_spark
+from omnigraph.pipeline.sources import as_sources, input_bytes, wants_spark
 from omnigraph.policy.subjects import types_read
 from omnigraph.read import Result
 from omnigraph.read.budget import MemoryExceeded
@@ -80,22 +80,22 @@ def loading(
     On Spark, everything up to publishing is done when the write is returned, unless it may have been done before.
     """
     chosen = engine_for(engine, source, repo)
-    if chosen == "local":
-        lists = None if isinstance(violations, bool) else named(violations)
+    lists = None if isinstance(violations, bool) else named(violations)
+    if chosen == "local" and not _is_bulk(repo, source, options or Options()):
         yield load(source, mode, options=options, violations=lists), chosen
         return
     from omnigraph.pipeline.load import bulk_load, logged
 
     work = bulk_load(
         repo,
-        spark_session(),
+        None if chosen == "local" else spark_session(),
         source,
         mode,
         branch or "",
         options=options,
         load_id=load_id,
         progress=progress or logged,
-        violations=_destination(violations),
+        violations=lists if chosen == "local" else _destination(violations),
     )
     try:
         if branch is not None and (load_id is None or existing_claim(repo, load_id) is None):
@@ -106,6 +106,15 @@ def loading(
             work.finish()
         raise
     work.finish()
+
+
+def _is_bulk(repo: Repository, source: Any, options: Options) -> bool:
+    """Whether a load in process goes piece by piece, as on Spark, because its files are large."""
+    size = None if repo.place.scheme == "memory" else input_bytes(source)
+    if size is None or size <= repo.limits.interactive_bytes_max:
+        return False
+    mapped = (wide.mapping.changes is not None for wide in as_sources(source).wide)
+    return not (options.repeats.chooses or any(mapped))  # which needs all rows of an id together
 
 
 def _destination(violations: Violations) -> Destination | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.pipeline.session import log_file
@@ -41,6 +41,11 @@ class SparkFailed(OmnigraphError):
 
     code, kind = "spark_failed", Kind.UNAVAILABLE
     default_help = "Nothing was changed. Spark's own messages are in its log."
+
+
+def failures_of(session: Any) -> AbstractContextManager[None]:
+    """Errors of Spark as our errors, where work runs on Spark."""
+    return nullcontext() if session is None else spark_failures()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The cost of a load on Spark, for its report: stages, tasks, bytes shuffled or spilled, and skew.
+"""The cost of a load in pieces, for its report; on Spark with stages, tasks, bytes shuffled or spilled, and skew.
 
 Spark keeps this for some hundred stages; what it has dropped, or does not report with Spark Connect, is left out.
 Concurrent stages of other work in the same session are counted, too.
@@ -29,7 +29,7 @@ SETTLE_MILLISECONDS = 2_000  # that Spark may take to record what has just ended
 class LoadCosts:
     """Collects the cost of a load, phase by phase."""
 
-    session: SparkSession
+    session: SparkSession | None
     seconds: dict[str, float] = field(default_factory=dict)
     _first_job: int | None = None
 
@@ -48,15 +48,16 @@ class LoadCosts:
     def report(self, input_bytes: int, splits: Iterable[StagedSplit]) -> dict[str, Any]:
         """All of it."""
         rows = [one.rows for one in splits if one.rows]
-        found: dict[str, Any] = {"engine": "spark", "bytes": input_bytes, "pieces": len(rows)}
+        engine = "local" if self.session is None else "spark"
+        found: dict[str, Any] = {"engine": engine, "bytes": input_bytes, "pieces": len(rows)}
         found["seconds"] = {name: round(taken, 3) for name, taken in self.seconds.items()}
         if rows:
             found["skew"] = round(max(rows) / max(1, median(rows)), 2)
         return found | _stages(self.session, self._first_job)
 
 
-def _next_job(session: SparkSession) -> int | None:
-    context = context_of(session)
+def _next_job(session: SparkSession | None) -> int | None:
+    context = None if session is None else context_of(session)
     if context is None:
         return None
     with suppress(Exception):  # a Spark version that keeps this elsewhere
@@ -64,9 +65,9 @@ def _next_job(session: SparkSession) -> int | None:
     return None
 
 
-def _stages(session: SparkSession, first: int | None) -> dict[str, int]:
+def _stages(session: SparkSession | None, first: int | None) -> dict[str, int]:
     last = _next_job(session)
-    if first is None or last is None:
+    if session is None or first is None or last is None:
         return {}
     with suppress(Exception):
         context = context_of(session)

@@ -30,18 +30,16 @@ from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.screen import keys_hold
 from omnigraph.pipeline.stage import (
     MANY,
-    RESULT_DDL,
     InputPlace,
     Staging,
-    answered,
+    answers,
     first_keys,
     from_ipc,
     in_order,
     locate_task,
-    located,
     placed,
 )
-from omnigraph.pipeline.table_versions import TableVersion, numbers
+from omnigraph.pipeline.table_versions import TableVersion
 from omnigraph.pipeline.verify import (
     OnSpark,
     Touched,
@@ -109,7 +107,7 @@ def verified(
     judged_rows_max: int = 0,
     violations: Destination | None = None,
 ) -> VerifiedLoad:
-    """Staged splits as a valid write on a state. Without a session the driver judges alone."""
+    """Staged splits as a valid write on a state. Without a session this process judges alone."""
     with listing(violations, lambda: unreadable(session, staging)):
         _refuse_problems(staging)
     if staging.gathered:  # listing reads the input again, without knowing which rows count
@@ -117,8 +115,9 @@ def verified(
     actions = _actions(staging, snapshot)
     case = _case(staging, snapshot, actions, session, judged_rows_max)
     if not _is_valid(staging, case, actions):
-        with listing(violations, lambda: offenders(session, staging, case)):
-            ids, *others = verify(case, lambda wanted: _locate(session, staging, wanted))
+        locate = lambda wanted: _locate(session, staging, wanted)  # noqa: E731
+        with listing(violations, lambda: offenders(session, staging, case, locate)):
+            ids, *others = verify(case, locate)
             report_of([_keys(staging) + ids, *others]).raise_violations()
     facts = LoadFacts(case.touched, snapshot.catalog)
     outcome = _outcome(staging, snapshot, actions)
@@ -319,12 +318,9 @@ def _locate(
 ) -> list[InputPlace]:
     """Read the input once more, to locate the given rows. Rows of DataFrames have no place."""
     splits = staging.inputs.splits
-    if session is None:
-        found = [place for split in splits for place in located(staging.job, split, wanted)]
-    else:
-        task = locate_task(staging.job, splits, wanted)
-        rows = numbers(session, len(splits)).mapInArrow(task, RESULT_DDL).collect()
-        found = [place for places in answered(rows, list[InputPlace]) for place in places]
+    task = locate_task(staging.job, splits, wanted)
+    parts = answers(session, task, len(splits), list[InputPlace])
+    found = [place for places in parts for place in places]
     lines = staging.first_lines()
     return [
         place if place.line is None else replace(place, line=place.line + lines[place.split])

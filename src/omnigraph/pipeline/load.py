@@ -1,5 +1,7 @@
 """Load inputs of any size as one commit: stage in tasks, verify on an unpublished version, publish like any write.
 
+Tasks run on Spark or, without a session, in threads of this process, a few pieces at a time.
+
 Staging and verifying happen before the write is queued, so that other writers of the process do not wait for them. If
 the branch moved meanwhile, the load is verified again; rows are read again only if they merge with stored ones.
 """
@@ -29,7 +31,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import WriteConflict
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.aside import Aside
-from omnigraph.pipeline.failures import spark_failures
+from omnigraph.pipeline.failures import failures_of
 from omnigraph.pipeline.gather import gathers, placed_lines, run_gathered
 from omnigraph.pipeline.job_costs import LoadCosts
 from omnigraph.pipeline.judging import VerifiedLoad, verified
@@ -46,10 +48,10 @@ from omnigraph.pipeline.stage import (
     StagedSplit,
     Staging,
     answered,
+    answers,
     frame_task,
     stage_task,
 )
-from omnigraph.pipeline.table_versions import numbers
 from omnigraph.storage import metrics
 from omnigraph.validate.listing import Destination
 from omnigraph.write.embed import settings_for
@@ -89,7 +91,7 @@ class BulkLoad:
     """One load: call `prepare` to do the work, then publish `verb`; `finish` at the end."""
 
     repo: Repository
-    session: SparkSession
+    session: SparkSession | None
     source: Any
     mode: Mode
     branch: str
@@ -113,7 +115,7 @@ class BulkLoad:
     def prepare(self, snapshot: Snapshot) -> VerifiedLoad:
         """Stage and verify on a state; raises if the input is invalid."""
         self._staged = None  # of another state
-        with spark_failures():
+        with failures_of(self.session):
             if self._aside is None:
                 staged = self._staging(snapshot, {})
                 self._work = self._verified(staged, snapshot, self.violations)
@@ -194,8 +196,8 @@ class BulkLoad:
         done |= self._staged_before(units, left_out)
         with watched(self._meter(inputs, done.values())) as counters:
             left = [unit for unit in units if unit[0].index not in done]
-            waves, at_once = self._in_waves(left), self.tuning.waves_at_once
-            for some in _waves(self.session, job, waves, counters, at_once):
+            at_once = self.tuning.waves_at_once if self.session else parallelism(None)
+            for some in _waves(self.session, job, self._in_waves(left), counters, at_once):
                 done |= {one.split: one for one in some}
                 self._note(done, units)
                 self.progress("stage", len(done), len(inputs.splits))
@@ -233,7 +235,7 @@ class BulkLoad:
         return Meter(Counters.of(self.session), total, len(done), rows)
 
     def _in_waves(self, units: Sequence[Unit]) -> Iterable[Sequence[Unit]]:
-        size = self.tuning.wave_units or parallelism(self.session)
+        size = self.tuning.wave_units or (1 if self.session is None else parallelism(self.session))
         return (units[at : at + size] for at in range(0, len(units), size))
 
     def _begun(self, snapshot: Snapshot, inputs: Inputs) -> StoredPlan:
@@ -307,7 +309,7 @@ class BulkLoad:
 
 def bulk_load(
     repo: Repository,
-    session: SparkSession,
+    session: SparkSession | None,
     source: Any,
     mode: str,
     branch: str,
@@ -362,7 +364,7 @@ def _versions(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _waves(
-    session: SparkSession,
+    session: SparkSession | None,
     job: LoadJob,
     waves: Iterable[Sequence[Unit]],
     counters: Counters,
@@ -372,8 +374,7 @@ def _waves(
 
     def run(wave: Sequence[Unit]) -> list[StagedSplit]:
         task = stage_task(job, tuple(wave), counters)
-        rows = numbers(session, len(wave)).mapInArrow(task, RESULT_DDL)
-        return list(answered(rows.collect(), StagedSplit))
+        return list(answers(session, task, len(wave), StagedSplit))
 
     yield from beside_each_other(session, run, waves, at_once)
 

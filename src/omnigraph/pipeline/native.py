@@ -18,6 +18,7 @@ from omnigraph.expressions.comparing import FLIPPED, fit
 from omnigraph.expressions.scalar import OPERATORS
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
+from omnigraph.lang.ir import AggregateFunction as F
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.tree import conjunction, conjuncts, is_constant
 from omnigraph.model.frozen import frozen
@@ -150,3 +151,43 @@ def _where_known(column: Column, truth: bool) -> Column:
     from pyspark.sql import functions as f
 
     return f.when(column.isNotNull(), f.lit(truth))
+
+
+def aggregated(named: ir.NamedAggregate, arg: Any) -> Any:
+    """The aggregate of a column."""
+    from pyspark.sql import functions as f
+
+    match named.function:
+        case F.COUNT_ROWS:
+            return f.count(f.lit(1))
+        case F.COUNT:
+            return f.count_distinct(arg) if named.distinct else f.count(arg)
+        case F.SUM:
+            return (f.sum_distinct if named.distinct else f.sum)(arg.cast("double"))
+        case F.AVG:
+            value = arg.cast("double")
+            return (
+                f.sum_distinct(value) / f.count_distinct(value) if named.distinct else f.avg(value)
+            )
+        case F.MIN:
+            return f.min(arg)
+        case F.MAX:
+            return f.max(arg)
+        case F.TOTAL:
+            whole = arg.cast("long")
+            total = f.sum_distinct(whole) if named.distinct else f.sum(whole)
+            return f.coalesce(total, f.lit(0).cast("long"))
+        case F.IN_ORDER:
+            return f.collect_set(arg) if named.distinct else f.collect_list(arg)
+        case F.COLLECT:
+            return f.sort_array(
+                f.collect_set(_one_zero(named, arg)) if named.distinct else f.collect_list(arg)
+            )
+
+
+def _one_zero(named: ir.NamedAggregate, arg: Any) -> Any:
+    """Spark collects 0.0 and -0.0 as two values, unlike everywhere else."""
+    from pyspark.sql import functions as f
+
+    is_float = named.arg is not None and pa.types.is_floating(expression_type(named.arg))
+    return arg + f.lit(0.0) if is_float else arg

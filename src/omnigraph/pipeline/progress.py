@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.model.frozen import frozen
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.5
 STAGED_PART = 0.8  # of a load's work, about; the rest is verifying and publishing
 VERIFIED_PART = 0.95
+
+
+class _Count:
+    """A counter of tasks in the threads of this process."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._lock = Lock()
+
+    def add(self, count: int) -> None:
+        """Count up."""
+        with self._lock:
+            self.value += count
 
 
 class _Uncounted:
@@ -41,7 +54,9 @@ class Counters:
     pieces: Any
 
     @classmethod
-    def of(cls, session: SparkSession) -> Counters:
+    def of(cls, session: SparkSession | None) -> Counters:
+        if session is None:
+            return cls(_Count(), _Count())
         context = context_of(session)
         if context is None:  # Spark Connect has no accumulators
             return cls(_Uncounted(), _Uncounted())

@@ -22,7 +22,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
 from omnigraph.lang.query.params import bind_params
 from omnigraph.lang.tree import conjunction, variables, walk
-from omnigraph.pipeline.native import divided, native
+from omnigraph.pipeline.native import aggregated, divided, native
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.ranks import fuse, rank, score
 from omnigraph.pipeline.rowset import (
@@ -354,11 +354,11 @@ class Engine:
         rows, tag = self._tagged(bag)
         inner = self._block(rows, block)
         key = ("\x05", wanted.name)
-        if wanted.arg is not None:
+        if wanted.arg is not None and _whole(wanted.arg) is None:
             inner = self.computed(inner, {key: wanted.arg})
         slot = RowColumn(fresh_name(), arrow_shape(wanted.type))
         kind = ddl({slot.name: slot.type})[slot.name].dataType
-        value = _aggregated(wanted, None if wanted.arg is None else inner.col(key))
+        value = aggregated(wanted, _argument(wanted, inner))
         found = inner.frame.groupBy(inner.col(tag).alias("found")).agg(
             value.cast(kind).alias(slot.name)
         )
@@ -417,22 +417,17 @@ class Engine:
 
     def _aggregate(self, op: ir.Aggregate, bag: Bag) -> Bag:
         asked = {a.name: a.arg for a in op.aggregates if a.arg is not None}
-        wholes = {name: _parts(bag, var) for name, e in asked.items() if (var := _whole(e))}
-        args = {("\x05", name): e for name, e in asked.items() if name not in wholes}
-        beside = (*args, *dict.fromkeys(part for parts in wholes.values() for part in parts))
+        wholes = dict.fromkeys(var for e in asked.values() if (var := _whole(e)))
+        args = {("\x05", name): e for name, e in asked.items() if _whole(e) is None}
+        beside = (*args, *(part for var in wholes for part in _parts(bag, var)))
         keyed = self.projected(self.computed(bag, args), op.keys, beside)
         slots = {key: slot for key, slot in keyed.slots.items() if key not in beside}
         made: dict[Key, RowColumn] = {}
         columns = []
         for named in op.aggregates:
             slot = made[OUT + named.name, VALUE] = RowColumn(fresh_name(), arrow_shape(named.type))
-            arg = None
-            if named.name in wholes:
-                arg = _identity([keyed.col(part) for part in wholes[named.name]])
-            elif named.arg is not None:
-                arg = keyed.col(("\x05", named.name))
             kind = ddl({slot.name: slot.type})[slot.name].dataType
-            columns.append(_aggregated(named, arg).cast(kind).alias(slot.name))
+            columns.append(aggregated(named, _argument(named, keyed)).cast(kind).alias(slot.name))
         groups = keyed.frame.groupBy(*(slot.name for slot in slots.values()))
         frame = groups.agg(*columns) if columns else groups.count().drop("count")
         return replace(keyed, frame=frame, slots={**slots, **made})
@@ -472,10 +467,14 @@ def _parts(bag: Bag, var: str) -> tuple[Key, ...]:
     return tuple((var, part) for part in parts)
 
 
-def _identity(parts: list[Any]) -> Any:
-    """What distinguishes an entity or a path; null where there is none."""
+def _argument(named: ir.NamedAggregate, bag: Bag) -> Any:
+    """What is aggregated: a computed column, or the parts of an entity or a path; null where there is none."""
     from pyspark.sql import functions as f
 
+    var = None if named.arg is None else _whole(named.arg)
+    if var is None:
+        return None if named.arg is None else bag.col(("\x05", named.name))
+    parts = [bag.col(key) for key in _parts(bag, var)]
     return f.when(parts[-1].isNotNull(), f.struct(*parts))
 
 
@@ -514,45 +513,6 @@ def _comparable(left: ir.Expr, right: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     unsigned = any(pa.types.is_uint64(expression_type(e)) for e in (left, right))
     kind = ir.I64 if whole and not unsigned else ir.F64
     return ir.Cast(left, replace(kind, nullable=True)), ir.Cast(right, replace(kind, nullable=True))
-
-
-def _aggregated(named: ir.NamedAggregate, arg: Any) -> Any:
-    from pyspark.sql import functions as f
-
-    match named.function:
-        case F.COUNT_ROWS:
-            return f.count(f.lit(1))
-        case F.COUNT:
-            return f.count_distinct(arg) if named.distinct else f.count(arg)
-        case F.SUM:
-            return (f.sum_distinct if named.distinct else f.sum)(arg.cast("double"))
-        case F.AVG:
-            value = arg.cast("double")
-            return (
-                f.sum_distinct(value) / f.count_distinct(value) if named.distinct else f.avg(value)
-            )
-        case F.MIN:
-            return f.min(arg)
-        case F.MAX:
-            return f.max(arg)
-        case F.TOTAL:
-            whole = arg.cast("long")
-            total = f.sum_distinct(whole) if named.distinct else f.sum(whole)
-            return f.coalesce(total, f.lit(0).cast("long"))
-        case F.IN_ORDER:
-            return f.collect_set(arg) if named.distinct else f.collect_list(arg)
-        case F.COLLECT:
-            return f.sort_array(
-                f.collect_set(_one_zero(named, arg)) if named.distinct else f.collect_list(arg)
-            )
-
-
-def _one_zero(named: ir.NamedAggregate, arg: Any) -> Any:
-    """Spark collects 0.0 and -0.0 as two values, unlike everywhere else."""
-    from pyspark.sql import functions as f
-
-    is_float = named.arg is not None and pa.types.is_floating(expression_type(named.arg))
-    return arg + f.lit(0.0) if is_float else arg
 
 
 def _union(parts: list[Bag]) -> Bag:

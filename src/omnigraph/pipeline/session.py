@@ -115,8 +115,14 @@ def context_of(session: SparkSession) -> Any:
     return None if remote else session.sparkContext
 
 
-def parallelism(session: SparkSession) -> int:
-    """The number of concurrent tasks."""
+def parallelism(session: SparkSession | None) -> int:
+    """The number of concurrent tasks; without a session, the cores of this process."""
+    if session is None:
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     context = context_of(session)
     if context is not None:
         return max(1, int(context.defaultParallelism))
@@ -177,9 +183,12 @@ def _submitted_settings() -> dict[str, str]:
 
 
 def beside_each_other(
-    session: SparkSession, run: Callable[[T], R], given: Iterable[T], at_once: int
+    session: SparkSession | None, run: Callable[[T], R], given: Iterable[T], at_once: int
 ) -> Iterator[R]:
     """The results of a function that runs jobs, item by item in order; running jobs end when one fails."""
+    if session is None:
+        yield from _in_threads(run, given, at_once, lambda: None)
+        return
     group = f"omnigraph-{secrets.token_hex(8)}"
     context = context_of(session)
 
@@ -191,17 +200,26 @@ def beside_each_other(
         return run(item)
 
     work = _inheriting(session, grouped)
+    yield from _in_threads(work, given, at_once, lambda: _cancel(session, context, group))
+
+
+def _in_threads(
+    run: Callable[[T], R], given: Iterable[T], at_once: int, stop: Callable[[], None]
+) -> Iterator[R]:
+    """Also of an input that is made while it is read; `stop` ends what runs when one fails."""
     waiting: deque[Future[R]] = deque()
-    with ThreadPoolExecutor(at_once, "omnigraph-spark") as threads:
+    with ThreadPoolExecutor(at_once, "omnigraph-load") as threads:
         try:
             for item in given:
-                waiting.append(threads.submit(copy_context().run, work, item))
+                waiting.append(threads.submit(copy_context().run, run, item))
                 if len(waiting) >= at_once:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         except BaseException:
-            _cancel(session, context, group)
+            for one in waiting:
+                one.cancel()
+            stop()
             raise
 
 

@@ -112,7 +112,7 @@ def input_bytes(source: Any) -> int | None:
 
 def cut(source: Any, catalog: Catalog, split_bytes: int = SPLIT_BYTES) -> Inputs:
     """The pieces of an input, in its order."""
-    given = _as_sources(source)
+    given = as_sources(source)
     cutting = _Cutting(split_bytes)
     for path in given.records:
         for file in expand(path):
@@ -140,7 +140,8 @@ def packed(splits: Sequence[Split], bytes_max: int) -> Iterator[tuple[Split, ...
         yield tuple(held)
 
 
-def _as_sources(source: Any) -> Sources:
+def as_sources(source: Any) -> Sources:
+    """An input as its parts."""
     if isinstance(source, Sources):
         return source
     if isinstance(source, Wide):

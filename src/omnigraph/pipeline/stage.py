@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -29,6 +29,7 @@ from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
 from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape, pieces, without
 from omnigraph.pipeline.sources import FrameRows, Inputs, Split
+from omnigraph.pipeline.table_versions import numbers
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.validate.findings import VIOLATIONS_MAX
 from omnigraph.validate.rules import row_rules, row_violations
@@ -45,6 +46,9 @@ from omnigraph.write.resolve import (
     kind_of,
     resolve,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FLUSH_BYTES = 64 << 20
 SPLIT_BITS = 20  # of a generated id; the row within the split has 32
@@ -537,11 +541,23 @@ def answer(value: Any) -> pa.RecordBatch:
 
 def answered(rows: Iterable[Any], kind: type[T]) -> Iterator[T]:
     """The values tasks sent."""
-    for row in rows:
-        value: Any = msgspec.msgpack.decode(bytes(row.body), type=kind)
-        if kind is StagedSplit:
-            value = _with_dates(value, _from_portable)
-        yield value
+    return (_decoded(bytes(row.body), kind) for row in rows)
+
+
+def answers(
+    session: SparkSession | None, task: Callable[..., Any], count: int, kind: type[T]
+) -> Iterator[T]:
+    """The values that a task makes of 0 to count - 1: on Spark in a partition each, otherwise one by one here."""
+    if session is not None:
+        yield from answered(numbers(session, count).mapInArrow(task, RESULT_DDL).collect(), kind)
+        return
+    for batch in task(iter([pa.record_batch([pa.array(range(count), pa.int64())], ["id"])])):
+        yield from (_decoded(body, kind) for body in batch.column(0).to_pylist())
+
+
+def _decoded(body: bytes, kind: type[T]) -> T:
+    value: Any = msgspec.msgpack.decode(body, type=kind)
+    return _with_dates(value, _from_portable) if kind is StagedSplit else value  # type: ignore[return-value]
 
 
 def _portable(value: Any) -> Any:

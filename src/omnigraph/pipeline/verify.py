@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
@@ -148,6 +149,7 @@ class Verification:
     touched: Mapping[str, Touched]
     inner: Mapping[str, frozenset[str]] = field(default_factory=dict)  # ids repeated within blocks
     values: Mapping[str, Sequence[Violation]] = field(default_factory=dict)
+    limit: int = MANY  # violations of one rule that are looked for
 
     def version(self, kind: Entity) -> TableVersion:
         """The rows of a type as they would be."""
@@ -216,7 +218,7 @@ def _rules(case: Verification, sort: type[R]) -> Iterator[R]:
 
 
 def _first_of(case: Verification, broken: Broken, locate: Locate) -> list[Violation]:
-    first = case.judge.rows(f"{broken.query} ORDER BY {broken.by} LIMIT {MANY}")
+    first = case.judge.rows(f"{broken.query} ORDER BY {broken.by} LIMIT {case.limit}")
     if not first.num_rows:
         return []
     where = NOWHERE
@@ -224,7 +226,7 @@ def _first_of(case: Verification, broken: Broken, locate: Locate) -> list[Violat
         ids = first["id"].to_pylist()
         places = _by_id(locate({broken.table_id: frozenset(ids)})).get(broken.table_id, {})
         where = origin_of([places.get(i, [nowhere(broken.table_id, i)])[0] for i in ids])
-    return list(broken.tell(first, where, MANY))
+    return list(broken.tell(first, where, case.limit))
 
 
 # --- ids ---------------------------------------------------------------------------------------------------------
@@ -269,7 +271,7 @@ def _trouble(case: Verification, touched: Touched) -> Trouble | None:
 
 
 def _first(case: Verification, query: str) -> frozenset[str]:
-    return _named(case, f"{query} ORDER BY id LIMIT {MANY}")
+    return _named(case, f"{query} ORDER BY id LIMIT {case.limit}")
 
 
 def _named(case: Verification, query: str) -> frozenset[str]:
@@ -291,7 +293,7 @@ def _ids(
         broken = list(case.values.get(table, ()))
         if trouble is not None:
             there = places.get(table, {})
-            found += _id_violations(touched.kind, there, trouble)
+            found += _id_violations(touched.kind, there, trouble, case.limit)
             broken = [v for v in broken if _counts(v, there, trouble)]
         values += broken[:MANY]
     return found, values
@@ -315,7 +317,7 @@ def _by_id(places: list[InputPlace]) -> dict[str, dict[str, list[InputPlace]]]:
 
 
 def _id_violations(
-    kind: Entity, places: dict[str, list[InputPlace]], trouble: Trouble
+    kind: Entity, places: dict[str, list[InputPlace]], trouble: Trouble, limit: int
 ) -> Iterator[Violation]:
     def at(name: str) -> list[InputPlace]:
         return places.get(name) or [nowhere(kind.table_id, name)] * 2
@@ -325,7 +327,7 @@ def _id_violations(
     for rows, tell in ((again, repeated_ids), (there, existing_ids)):
         if rows:
             ids = pa.array([p.id for p in rows], pa.string())
-            yield from tell(ids, pa.array([True] * len(rows)), kind, origin_of(rows))
+            yield from tell(ids, pa.array(np.ones(len(rows), bool)), kind, origin_of(rows), limit)
 
 
 def nowhere(table_id: str, name: str) -> InputPlace:

@@ -30,12 +30,22 @@ from omnigraph.pipeline.stage import (
     Staging,
     answer,
     answered,
+    answers,
     identified,
     pieces_of,
     placed,
 )
 from omnigraph.pipeline.table_versions import numbers, plain
-from omnigraph.pipeline.verify import Broken, Entity, OnSpark, Tell, Verification, broken_rules
+from omnigraph.pipeline.verify import (
+    Broken,
+    Entity,
+    Locate,
+    OnSpark,
+    Tell,
+    Verification,
+    broken_rules,
+    verify,
+)
 from omnigraph.validate.listing import EVERY, LISTED_MAX, PACKED_AT_ONCE, Packed, packed
 from omnigraph.validate.rules import existing_ids, repeated_ids, row_violations
 from omnigraph.write.input.parts import to_incoming
@@ -60,16 +70,18 @@ Look = Callable[[LoadJob, int, Iterable[Piece]], Iterator[Violation]]  # over th
 
 def unreadable(session: SparkSession | None, staging: Staging) -> Iterator[Packed]:
     """Everything that cannot be read as rows of the schema."""
-    assert session is not None  # noqa: S101 - only called with one
     return _of_rows(session, staging, _problems)
 
 
 def offenders(
-    session: SparkSession | None, staging: Staging, case: Verification
+    session: SparkSession | None, staging: Staging, case: Verification, locate: Locate
 ) -> Iterator[Packed]:
     """All violations of rules: single rows, then rows together."""
-    assert session is not None  # noqa: S101 - only called with one
     yield from _of_rows(session, staging, _broken)
+    if session is None:
+        ids, _, *together = verify(replace(case, limit=EVERY), locate)
+        yield from packed(violation for found in (ids, *together) for violation in found)
+        return
     case = replace(case, judge=OnSpark(session))
     with _places(session, staging) as places:
         for broken in (*_id_rules(case, places), *broken_rules(case)):
@@ -81,14 +93,13 @@ def offenders(
 # --- single rows ---------------------------------------------------------------------------------------------------
 
 
-def _of_rows(session: SparkSession, staging: Staging, look: Look) -> Iterator[Packed]:
+def _of_rows(session: SparkSession | None, staging: Staging, look: Look) -> Iterator[Packed]:
     wrong = {s.split: max(s.rows, s.lines) for s in staging.splits if not s.is_clean}
     lines = staging.first_lines()
     splits = [split for split in staging.inputs.splits if split.index in wrong]
     for wave in _waves(splits, wrong):
         task = _split_task(staging.job, tuple(wave), lines, look)
-        rows = numbers(session, len(wave)).mapInArrow(task, RESULT_DDL)
-        yield from answered(rows.collect(), Packed)
+        yield from answers(session, task, len(wave), Packed)
     for (table, frame), first in zip(staging.inputs.frames, staging.frame_splits, strict=True):
         rows = frame.mapInArrow(_frame_task(staging.job, table, first, look), RESULT_DDL)
         yield from answered(rows.toLocalIterator(prefetchPartitions=True), Packed)

@@ -92,7 +92,7 @@ def resolve(
     incoming: Sequence[Incoming],
     mode: Mode = Mode.MERGE,
     fresh: Fresh = fresh_ids,
-    limit: int = VIOLATIONS_MAX,
+    limit: int = VIOLATIONS_MAX + 1,  # one more shows that there are more
     repeats: Repeats = AS_IT_IS,
 ) -> Resolved:
     """Complete the rows of one input. Unusable rows are left out and reported, up to a limit per rule."""
@@ -201,7 +201,7 @@ def identify(
     kind: Kind,
     parts: list[Incoming],
     fresh: Fresh = fresh_ids,
-    limit: int = VIOLATIONS_MAX,
+    limit: int = VIOLATIONS_MAX + 1,  # one more shows that there are more
 ) -> tuple[Given, list[Violation]]:
     """The rows of one type with their ids; those that cannot have one are left out and reported."""
     return _identified(_together(kind, parts), txn, fresh, limit)
