@@ -25,6 +25,8 @@ from omnigraph.errors import (
     StoreUnavailable,
 )
 from omnigraph.graph import Graph
+from omnigraph.lang.diagnostics import Severity
+from omnigraph.lang.schema import SchemaChangeRefused
 from omnigraph.remote import transport
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.remote.transport import NotServed
@@ -187,9 +189,13 @@ def test_exports_are_files(pair: tuple[RemoteGraph, Graph], tmp_path: Path) -> N
 
 
 def test_schema_changes(pair: tuple[RemoteGraph, Graph]) -> None:
-    remote, _ = pair
-    text = remote.schema() + "\nnode Film { title: String @key }"
-    assert remote.plan_schema(text).steps[0].kind == "add_type"
+    remote, local = pair
+    text = remote.schema() + '\nnode Film @colour("red") { title: String @key @indx }'
+    assert remote.plan_schema(text) == local.plan_schema(text)
+    assert remote.plan_schema(text).diagnostics[0].severity is Severity.WARNING
+    with pytest.raises(SchemaChangeRefused) as refused:
+        remote.plan_schema(text.replace("age: I32?", "age: String?")).raise_unsupported()
+    assert refused.value.details["steps"][0]["kind"] == "unsupported_change"
     assert remote.apply_schema(text).applied is True
 
 

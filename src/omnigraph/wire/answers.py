@@ -16,9 +16,9 @@ from msgspec import UNSET, UnsetType, field
 
 from omnigraph.core.layout import parse_commit_id
 from omnigraph.core.snapshot import Snapshot
+from omnigraph.lang.diagnostics import Diagnostic
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.diff import Diff, RowDiff
-from omnigraph.model.frozen import frozen
 from omnigraph.outcomes import (
     Commit,
     EntityChange,
@@ -33,6 +33,7 @@ from omnigraph.wire.requests import LoadRequest
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.migrate import MigrationPlan
+    from omnigraph.lang.schema.steps import Step
 
 COMPATIBLE_VERSION = "0.10.0"  # clients compare it with the version they were made for
 INTERNAL_SCHEMA_VERSION = 6
@@ -415,36 +416,21 @@ class WriteOutput(msgspec.Struct, frozen=True):
     steps: list[dict[str, Any]]
 
 
-@frozen
-class ServedStep:
-    """One step of a schema change, as reported by a server."""
-
-    content: Mapping[str, Any]
-
-    @property
-    def kind(self) -> str:
-        return str(self.content["kind"])
-
-    @property
-    def code(self) -> str | None:
-        return self.content.get("code")
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(self.content)
-
-
 class PlanOutput(msgspec.Struct, frozen=True):
     supported: bool
     step_count: int
     steps: list[dict[str, Any]]
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
     @classmethod
     def of(cls, plan: MigrationPlan) -> Self:
-        return cls(plan.supported, len(plan.steps), [step.to_json() for step in plan.steps])
+        steps = [step.to_json() for step in plan.steps]
+        return cls(plan.supported, len(steps), steps, list(plan.diagnostics))
 
-    def value(self) -> SchemaResult:
-        steps: Any = tuple(ServedStep(step) for step in self.steps)
-        return SchemaResult(self.supported, steps, False, None)
+    def value(self) -> MigrationPlan:
+        from omnigraph.lang.schema.migrate import MigrationPlan
+
+        return MigrationPlan(self.supported, _steps(self.steps), tuple(self.diagnostics))
 
 
 class AppliedOutput(msgspec.Struct, frozen=True):
@@ -469,8 +455,14 @@ class AppliedOutput(msgspec.Struct, frozen=True):
         )
 
     def value(self) -> SchemaResult:
-        steps: Any = tuple(ServedStep(step) for step in self.steps)
+        steps = _steps(self.steps)
         return SchemaResult(self.supported, steps, self.applied, commit_of(self.commit))
+
+
+def _steps(given: list[dict[str, Any]]) -> tuple[Step, ...]:
+    from omnigraph.lang.schema.steps import step_of
+
+    return tuple(map(step_of, given))
 
 
 # --- branches and merges -----------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from omnigraph.lang.schema import (
     MigrationPlan,
     SchemaIR,
     catalog_of,
+    compile_schema,
     encode_ir,
     plan_migration,
 )
@@ -84,21 +85,22 @@ def apply_schema(text: str, schema_of: SchemaOf, *, allow_data_loss: bool = Fals
         if not migration.steps:
             return PublishPlan(kind="schema", empty=True, value=SchemaOutcome(migration, False))
         migration.raise_unsupported()
-        return _published(migration, text, txn, judged)
+        desired = compile_schema(text, accepted=accepted)
+        return _published(migration, desired, text, txn, judged)
 
     return verb
 
 
 def _published(
-    migration: MigrationPlan, text: str, txn: WriteTxn, judged: JudgedTables
+    migration: MigrationPlan, desired: SchemaIR, text: str, txn: WriteTxn, judged: JudgedTables
 ) -> PublishPlan:
-    catalog = catalog_of(migration.desired_ir)
+    catalog = catalog_of(desired)
     before, after = _by_table(txn.catalog), _by_table(catalog)
     edits = table_edits(migration.steps, before, after)
     violations, looked = broken_rules(migration.steps, before, after, txn, judged)
     Report(tuple(violations), {}).raise_violations()
     judged.add(txn, looked)
-    stored = StoredSchema(source=text, ir=encode_ir(migration.desired_ir).decode())
+    stored = StoredSchema(source=text, ir=encode_ir(desired).decode())
     outcome = SchemaOutcome(migration, True, _hard_drops(migration.steps))
     return PublishPlan(
         kind="schema",

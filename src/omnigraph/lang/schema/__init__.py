@@ -117,7 +117,7 @@ def compile_schema(text: str, *, accepted: SchemaIR | None = None, name: str = "
 def plan_migration(
     accepted: SchemaIR, text: str, *, allow_data_loss: bool = False, name: str = ""
 ) -> MigrationPlan:
-    """The migration of a graph from its schema to that of a text."""
+    """The migration of a graph from its schema to that of a text; `compile_schema` makes the schema it leads to."""
     from omnigraph.lang.schema.identity import identify
     from omnigraph.lang.schema.migrate import MigrationPlan, compare
     from omnigraph.lang.schema.steps import UnsupportedChange
@@ -127,7 +127,7 @@ def plan_migration(
     diagnostics.raise_errors()
     steps = compare(accepted, desired, allow_data_loss=allow_data_loss)
     supported = not any(isinstance(step, UnsupportedChange) for step in steps)
-    return MigrationPlan(supported, steps, desired, diagnostics.sorted())
+    return MigrationPlan(supported, steps, diagnostics.sorted())
 
 
 def format_schema(text: str, name: str = "") -> str:

@@ -73,7 +73,6 @@ class MigrationPlan:
 
     supported: bool
     steps: tuple[Step, ...]
-    desired_ir: SchemaIR
     diagnostics: tuple[Diagnostic, ...] = ()  # warnings about the desired text
 
     def to_json(self) -> dict[str, Any]:

@@ -6,9 +6,11 @@ the table concerned (none for interfaces). A plan and the desired schema are all
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from omnigraph.lang.schema.types import parse_type
 from omnigraph.model.catalog import Annotation, Cardinality
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
@@ -230,3 +232,53 @@ class UnsupportedChange(Step):
     kind: ClassVar[str] = "unsupported_change"
     entity: str  # node:Person or node:Person.name
     reason: str
+
+
+# --- from JSON ---------------------------------------------------------------------------------------------------
+
+STEPS: dict[str, type[Step]] = {
+    step.kind: step
+    for step in (
+        AddType,
+        RenameType,
+        UpdateTypeMetadata,
+        DropType,
+        ChangeCardinality,
+        AddConstraint,
+        DropConstraint,
+        AddProperty,
+        RenameProperty,
+        WidenProperty,
+        RelaxNullability,
+        ExtendEnum,
+        UpdatePropertyMetadata,
+        DropProperty,
+        UnsupportedChange,
+    )
+}
+
+
+def step_of(content: Mapping[str, Any]) -> Step:
+    """The step that `to_json` wrote."""
+    made = STEPS[content["kind"]]
+    keys = {f.name: JSON_NAMES.get(f.name, f.name) for f in fields(made)}
+    return made(**{name: _read(name, content[key]) for name, key in keys.items() if key in content})
+
+
+def _read(name: str, value: Any) -> Any:
+    match name:
+        case "property_type" | "from_type" | "to_type":
+            return parse_type(value)
+        case "from_cardinality" | "to_cardinality":
+            return Cardinality(value["min"], value["max"])
+        case "constraint":
+            bounds = (value.get(member) for member in ("min", "max", "pattern"))
+            return Constraint(value["kind"], tuple(value["fields"]), *bounds)
+        case "annotations":
+            return tuple(
+                Annotation(a["name"], a["value"], tuple(a["arguments"].items())) for a in value
+            )
+        case "added_values":
+            return tuple(value)
+        case _:
+            return value

@@ -10,7 +10,7 @@ from omnigraph.lang.diagnostics import Diagnostics, did_you_mean
 from omnigraph.lang.lexer import Tok, Token, unquote
 from omnigraph.lang.schema.ast import Scalar, TypeRef, Value
 from omnigraph.lang.schema.words import BASE_TYPES, TYPE_ALIASES, TYPE_WORDS
-from omnigraph.lang.source import Place, between
+from omnigraph.lang.source import Place, Source, between
 from omnigraph.model.types import VECTOR_DIM_MAX, PropType
 from omnigraph.model.types import Scalar as Base
 
@@ -150,6 +150,18 @@ class TypeParser:
             raise self.cursor.fail(f"{token} is too large a number", code="P7")
         self.cursor.advance()
         return sign * value
+
+
+def parse_type(text: str) -> PropType:
+    """The type of a text, as `str` writes it.
+
+    >>> parse_type("enum(x, y)?").enum
+    ('x', 'y')
+    """
+    diagnostics = Diagnostics(Source(text))
+    kind = TypeParser(diagnostics).type_ref().type
+    diagnostics.raise_errors()
+    return kind
 
 
 def parse_number(token: Token) -> int | float | None:

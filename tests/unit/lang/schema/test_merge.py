@@ -7,7 +7,6 @@ import pytest
 from omnigraph.lang.schema import (
     compile_schema,
     merge_schemas,
-    plan_migration,
     schema_to_text,
 )
 from tests.support.shapes import shape
@@ -18,8 +17,8 @@ from .casefile import Merge, merges
 @pytest.mark.parametrize("case", merges(), ids=lambda case: case.title)
 def test_merge(case: Merge) -> None:
     base = compile_schema(case.base)
-    ours = plan_migration(base, case.ours).desired_ir
-    theirs = plan_migration(base, case.theirs).desired_ir
+    ours = compile_schema(case.ours, accepted=base)
+    theirs = compile_schema(case.theirs, accepted=base)
     for one, other in ((ours, theirs), (theirs, ours)):
         found = merge_schemas(base, one, other)
         if case.merged is not None:
@@ -38,7 +37,7 @@ def test_merge(case: Merge) -> None:
 
 def test_an_unchanged_side_costs_nothing() -> None:
     base = compile_schema("node A { a: I32 }")
-    changed = plan_migration(base, "node A { a: I64 }").desired_ir
+    changed = compile_schema("node A { a: I64 }", accepted=base)
     assert merge_schemas(base, changed, base).ir is changed
     assert merge_schemas(base, base, changed).ir is changed
     assert merge_schemas(base, changed, changed).ir is changed
@@ -46,8 +45,8 @@ def test_an_unchanged_side_costs_nothing() -> None:
 
 def test_identities_of_both_sides_are_kept() -> None:
     base = compile_schema("node A { a: I32 }")
-    ours = plan_migration(base, "node A { a: I32 }\nnode B { }").desired_ir
-    theirs = plan_migration(base, "node A { a: I32 }\nnode C { }").desired_ir
+    ours = compile_schema("node A { a: I32 }\nnode B { }", accepted=base)
+    theirs = compile_schema("node A { a: I32 }\nnode C { }", accepted=base)
     merged = merge_schemas(base, ours, theirs).ir
     assert merged is not None
     assert {n.table_id for n in merged.nodes} == {
@@ -57,8 +56,8 @@ def test_identities_of_both_sides_are_kept() -> None:
 
 def test_a_conflict_names_what_each_side_wants() -> None:
     base = compile_schema("node A { a: I32 }")
-    ours = plan_migration(base, "node A { a: I64 }").desired_ir
-    theirs = plan_migration(base, "node A { a: F64 }").desired_ir
+    ours = compile_schema("node A { a: I64 }", accepted=base)
+    theirs = compile_schema("node A { a: F64 }", accepted=base)
     (conflict,) = merge_schemas(base, ours, theirs).conflicts
     assert conflict.to_json() == {
         "kind": "schema_conflict",
@@ -74,8 +73,8 @@ def test_a_conflict_names_what_each_side_wants() -> None:
 
 def test_the_text_of_a_merged_schema_compiles_to_it() -> None:
     base = compile_schema("node A { a: String }")
-    ours = plan_migration(base, "node A { a: String b: I32? @index }").desired_ir
-    theirs = plan_migration(base, 'node A @x("y") { a: String @key }').desired_ir
+    ours = compile_schema("node A { a: String b: I32? @index }", accepted=base)
+    theirs = compile_schema('node A @x("y") { a: String @key }', accepted=base)
     merged = merge_schemas(base, ours, theirs).ir
     assert merged is not None
     assert compile_schema(schema_to_text(merged), accepted=merged) == merged

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from msgspec.json import decode, encode
 
 from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.schema import (
@@ -29,6 +30,7 @@ from omnigraph.lang.schema.steps import (
     UnsupportedChange,
     UpdateTypeMetadata,
     WidenProperty,
+    step_of,
 )
 from tests.support.shapes import shape
 
@@ -73,6 +75,7 @@ def test_migration(case: Migration) -> None:
     assert plan.supported == (case.expected[0] == "supported")
     assert steps == expected
     assert [w for w in case.expected if w.startswith("warning ")] in (warnings, [])
+    assert tuple(step_of(decode(encode(step.to_json()))) for step in plan.steps) == plan.steps
 
 
 def test_identities_are_given_by_kind_and_name_then_by_owner_and_property() -> None:
@@ -91,11 +94,8 @@ def test_identities_are_given_by_kind_and_name_then_by_owner_and_property() -> N
 
 def test_identities_survive_renames_and_new_ones_are_derived() -> None:
     accepted = compile_schema("node A { a: String b: I32 }")
-    plan = plan_migration(
-        accepted,
-        'node B @rename_from("A") { z: String @rename_from("a") b: I32 c: I32? }',
-    )
-    (node,) = plan.desired_ir.nodes
+    text = 'node B @rename_from("A") { z: String @rename_from("a") b: I32 c: I32? }'
+    (node,) = compile_schema(text, accepted=accepted).nodes
     assert (node.type_id, node.table_id) == (1, "n1")
     found = {p.name: p.property_id for p in node.properties.values()}
     assert (found["b"], found["z"]) == (3, 2)
@@ -104,10 +104,10 @@ def test_identities_survive_renames_and_new_ones_are_derived() -> None:
 
 def test_the_same_addition_has_the_same_identity_whatever_else_was_added() -> None:
     root = compile_schema("node A { a: String }")
-    one = plan_migration(root, "node A { a: String b: I32? }\nnode C { c: I32 }").desired_ir
-    step = plan_migration(root, "node A { a: String x: I32? }").desired_ir
+    one = compile_schema("node A { a: String b: I32? }\nnode C { c: I32 }", accepted=root)
+    step = compile_schema("node A { a: String x: I32? }", accepted=root)
     text = "node A { a: String b: I32? @index x: I32? }\nnode C { c: I32 d: I32 }"
-    other = plan_migration(step, text).desired_ir
+    other = compile_schema(text, accepted=step)
     assert set(other.identities()) > set(one.identities())
 
 
@@ -116,8 +116,8 @@ def test_what_left_its_name_does_not_come_back_under_it() -> None:
     ids = {root.nodes[0].properties["b"].property_id}
     ir = root
     for text in ("node A { a: String }", 'node A { a: String z: I32? @rename_from("b") }') * 3:
-        ir = plan_migration(ir, text).desired_ir
-        ir = plan_migration(ir, "node A { a: String b: I32? }").desired_ir
+        ir = compile_schema(text, accepted=ir)
+        ir = compile_schema("node A { a: String b: I32? }", accepted=ir)
         ids.add(ir.nodes[0].properties["b"].property_id)
     assert len(ids) == 7
     assert decode_ir(encode_ir(ir)) == ir
@@ -125,19 +125,19 @@ def test_what_left_its_name_does_not_come_back_under_it() -> None:
 
 def test_a_dropped_and_added_type_gets_a_new_table() -> None:
     accepted = compile_schema("node A { a: String }\nnode B { }")
-    without = plan_migration(accepted, "node B { }").desired_ir
-    again = plan_migration(without, "node A { a: String }\nnode B { }").desired_ir
+    without = compile_schema("node B { }", accepted=accepted)
+    again = compile_schema("node A { a: String }\nnode B { }", accepted=without)
     assert again.nodes[0].table_id not in ("n1", "n2")
-    third = plan_migration(without, "node B { }").desired_ir
-    assert plan_migration(third, "node A { a: String }\nnode B { }").desired_ir == again
+    third = compile_schema("node B { }", accepted=without)
+    assert compile_schema("node A { a: String }\nnode B { }", accepted=third) == again
 
 
 def test_key_members_keep_the_order_of_their_creation() -> None:
     accepted = compile_schema("node A { a: String b: String @key(b, a) }")
     assert accepted.nodes[0].key == ("a", "b")
-    plan = plan_migration(accepted, 'node A { z: String @rename_from("a") b: String @key(b, z) }')
-    assert plan.desired_ir.nodes[0].key == ("z", "b")
-    assert [step.kind for step in plan.steps] == ["rename_property"]
+    text = 'node A { z: String @rename_from("a") b: String @key(b, z) }'
+    assert compile_schema(text, accepted=accepted).nodes[0].key == ("z", "b")
+    assert [step.kind for step in plan_migration(accepted, text).steps] == ["rename_property"]
 
 
 def test_an_edge_key_starts_with_its_ends() -> None:
@@ -189,6 +189,6 @@ def test_an_unsupported_plan_raises_with_the_code_of_its_first_obstacle() -> Non
 def test_the_shape_does_not_depend_on_identities_or_order() -> None:
     one = compile_schema("node A { a: String b: I32 @key(a, b) }")
     text = "/* x */ node A { b: I32 a: String @key(b, a) }"
-    other = plan_migration(compile_schema("node B { }"), text).desired_ir
+    other = compile_schema(text, accepted=compile_schema("node B { }"))
     assert one != other
     assert shape(one) == shape(other)
