@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
+from msgspec import UNSET
 
 import omnigraph
 from omnigraph.errors import (
@@ -27,11 +28,13 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.lang.diagnostics import Severity
 from omnigraph.lang.schema import SchemaChangeRefused
+from omnigraph.outcomes import LoadResult
 from omnigraph.remote import transport
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.remote.transport import NotServed
 from omnigraph.storage.retry import Retry
-from omnigraph.wire.answers import ChangeOutput
+from omnigraph.wire.answers import ChangeOutput, LoadOutput
+from omnigraph.wire.requests import LoadRequest
 from omnigraph.write.input.problems import InputInvalid
 from tests.server import world as worlds
 from tests.server.world import PEOPLE, TOKENS, World
@@ -133,6 +136,20 @@ def test_rows_by_type_keep_what_they_leave_out(pair: tuple[RemoteGraph, Graph]) 
         remote.load({"Person": [{"name": "Odd", "age": object()}]})
     with pytest.raises(InputInvalid):
         remote.load({"Person": [{"name": "Odd", "age": 2**70}]})
+
+
+def test_the_report_of_a_load_says_what_a_local_one_says(pair: tuple[RemoteGraph, Graph]) -> None:
+    remote, local = pair
+    rows = {"Person": [{"name": "Alice", "age": 31}, {"name": "New"}]}
+    local.create_branch("mine")
+    theirs, mine = remote.load(rows, dry_run=True), local.load(rows, dry_run=True)
+    assert theirs.rows == mine.rows == {"Person": {"new": 1, "changed": 1}}
+    assert set(theirs.cost) == set(mine.cost) != set()
+    done = LoadResult(None, "main", False, {}, {}, "local", quarantined={"Person": 2})
+    sent = LoadOutput.of(done, LoadRequest(), None, UNSET)
+    assert msgspec.json.decode(msgspec.json.encode(sent), type=LoadOutput).value().quarantined == {
+        "Person": 2
+    }
 
 
 def test_a_load_of_rows_under_a_key_happens_once(pair: tuple[RemoteGraph, Graph]) -> None:

@@ -368,6 +368,9 @@ class LoadOutput(msgspec.Struct, frozen=True, kw_only=True):
     commit: CommitOutput | None
     replayed: bool
     new_each_time: list[LoadedType]
+    quarantined: list[LoadedType] | UnsetType = UNSET
+    rows: dict[str, dict[str, int]] | UnsetType = UNSET
+    cost: dict[str, Any] | UnsetType = UNSET
 
     @classmethod
     def of(
@@ -386,6 +389,9 @@ class LoadOutput(msgspec.Struct, frozen=True, kw_only=True):
             commit=maybe_commit(done.commit),
             replayed=done.replayed,
             new_each_time=loaded(done.new_each_time),
+            quarantined=loaded(done.quarantined) or UNSET,
+            rows={name: dict(counts) for name, counts in done.rows.items()} or UNSET,
+            cost=dict(done.cost) or UNSET,
         )
 
     def value(self) -> LoadResult:
@@ -398,6 +404,9 @@ class LoadOutput(msgspec.Struct, frozen=True, kw_only=True):
             engine="server",
             replayed=self.replayed,
             new_each_time=_counted(self.new_each_time),
+            quarantined=_counted(self.quarantined or []),
+            rows=self.rows or {},
+            cost=self.cost or {},
         )
 
 

@@ -32,7 +32,7 @@ EVERYBODY = "match { $p: Person } return { $p } order { $p.name }"
 NEW = '{"type": "Person", "data": {"name": "Edsger", "age": 50}}\n'
 # What tells the moment and the machine, or is made anew for each graph: only whether it is there is compared.
 OWN = {"created_at", "authored_at", "load", "cursor"}
-MADE_ANEW = OWN | {"graph_commit_id", "parent_commit_id", "merged_parent_commit_id"}
+MADE_ANEW = OWN | {"cost", "graph_commit_id", "parent_commit_id", "merged_parent_commit_id"}
 
 
 @dataclass(frozen=True)
