@@ -196,6 +196,36 @@ def _caller(error: BaseException) -> Iterator[str]:
         yield f"line {found[1]}: {text}" if text else f"line {found[1]}"
 
 
+def known_errors() -> Iterator[type[OmnigraphError]]:
+    """Every class of errors with a code of its own that has been imported."""
+    waiting = [OmnigraphError]
+    while waiting:
+        found = waiting.pop()
+        waiting += found.__subclasses__()
+        if "code" in found.__dict__ and found is not OmnigraphError:
+            yield found
+
+
+def error_named(
+    name: str,
+    message: str,
+    *,
+    help: str | None = None,
+    span: Span | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> OmnigraphError | None:
+    """An error that another process describes, by its code or the name of its class; None if neither is known.
+
+    Constructors of subclasses differ, so that of the base class fills it.
+    """
+    kind = next((k for k in known_errors() if name in (k.code, k.__name__)), None)
+    if kind is None:
+        return None
+    error = kind.__new__(kind)
+    OmnigraphError.__init__(error, message, help=help, span=span, details=details)
+    return error
+
+
 def is_discreet(error: OmnigraphError) -> bool:
     """Whether its message might reveal paths and stores to callers of a service; it belongs in the log."""
     return error.kind in DISCREET or str(error.code) in LEFT_TO_THE_LOG

@@ -6,7 +6,20 @@ from typing import Any
 
 import pytest
 
-from omnigraph.pipeline.failures import READS_MAX, SparkFailed, repeated_read
+from omnigraph.pipeline.failures import READS_MAX, SparkFailed, error_of, repeated_read
+from omnigraph.pipeline.stage import Failure
+from omnigraph.read.search.stored_text import TextFileUnusable
+
+
+def test_an_error_of_a_task_is_made_again_whatever_its_constructor_takes() -> None:
+    error = TextFileUnusable("_search/n1/1.text", "it is too short")
+    sent = Failure.of(error).error()
+    assert (type(sent), sent.message) == (TextFileUnusable, error.message)
+    assert sent.details == {"object": "_search/n1/1.text"}
+    found = error_of(f"omnigraph.read.search.stored_text.TextFileUnusable: {error.message}\n")
+    assert (type(found), found.message) == (TextFileUnusable, error.message)
+    refused = error_of("omnigraph.lang.diagnostics.LanguageError: unknown type\n")
+    assert (type(refused), "unknown type" in refused.message) == (SparkFailed, True)
 
 
 class Read:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
-from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.errors import Kind, OmnigraphError, error_named
 from omnigraph.pipeline.session import log_file
 
 T = TypeVar("T")
@@ -103,17 +103,10 @@ def error_of(said: str) -> OmnigraphError:
 def _ours(said: str) -> OmnigraphError | None:
     """One of our errors, raised in a task; its details are not sent."""
     for name, message in reversed(OURS.findall(said)):
-        kind = _named(OmnigraphError, name)
-        if kind is not None:
-            return kind(message)
+        found = error_named(name, message)
+        if found is not None:
+            return found
     return None
-
-
-def _named(base: type[OmnigraphError], name: str) -> type[OmnigraphError] | None:
-    if base.__name__ == name:
-        return base
-    found = (_named(kind, name) for kind in base.__subclasses__())
-    return next((kind for kind in found if kind is not None), None)
 
 
 def _short(said: str) -> str:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.plan import Overwrite
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import OmnigraphError, Violation
+from omnigraph.errors import OmnigraphError, Violation, error_named
 from omnigraph.model.catalog import Catalog, EdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.embedding import EmbedSettings
@@ -103,15 +103,9 @@ class Failure:
         return cls(str(error.code), error.message, error.help, dict(error.details))
 
     def error(self) -> OmnigraphError:
-        kind = _error_class(OmnigraphError, self.code) or OmnigraphError
-        return kind(self.message, help=self.help, details=self.details)
-
-
-def _error_class(base: type[OmnigraphError], code: str) -> type[OmnigraphError] | None:
-    if str(base.code) == code:
-        return base
-    found = (_error_class(kind, code) for kind in base.__subclasses__())
-    return next((kind for kind in found if kind is not None), None)
+        about: Any = {"help": self.help, "details": self.details}
+        found = error_named(self.code, self.message, **about)
+        return found or OmnigraphError(self.message, **about)
 
 
 @dataclass(slots=True)

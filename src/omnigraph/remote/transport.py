@@ -21,6 +21,7 @@ from omnigraph.errors import (
     OptionInvalid,
     Span,
     StoreUnavailable,
+    error_named,
 )
 from omnigraph.model.frozen import frozen
 from omnigraph.remote.credentials import token_for
@@ -206,15 +207,14 @@ def _failure(answer: Answer) -> OmnigraphError:
 
 def failure_of(body: ErrorBody, status: int) -> OmnigraphError:
     """The error in a body, as its local class."""
-    known = _classes().get(body.error_code or "")
-    error = OmnigraphError.__new__(known or RemoteFailure)
     message = body.error or f"the server answered with status {status}"
-    details = dict(body.details or {})
-    ours = known is not None and body.help in (known.default_help, known.python_help)
-    help = None if ours else body.help  # use our own instead
-    OmnigraphError.__init__(error, message, help=help, span=body.span, details=details)
-    if known is None:
+    about: Any = {"span": body.span, "details": body.details}
+    error = error_named(body.error_code or "", message, **about)
+    if error is None:
+        error = RemoteFailure(message, help=body.help, **about)
         _name(error, body, status)
+    elif body.help is not None and body.help not in (error.default_help, error.python_help):
+        error.help = body.help
     return error
 
 
@@ -235,14 +235,3 @@ def _name(error: OmnigraphError, body: ErrorBody, status: int) -> None:
     fallback = Kind.UNAVAILABLE if status in (502, 503, 504) else Kind.INTERNAL
     error.kind = kinds.get(body.kind or "", fallback)
     error.code = body.error_code or error.code
-
-
-def _classes() -> dict[str, type[OmnigraphError]]:
-    found: dict[str, type[OmnigraphError]] = {}
-    waiting: list[type[OmnigraphError]] = [OmnigraphError]
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
-        if "code" in kind.__dict__ and kind is not OmnigraphError:
-            found[kind.code] = kind
-    return found
