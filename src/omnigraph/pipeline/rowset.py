@@ -220,7 +220,7 @@ class Formula:
 
 @frozen
 class BatchRows:
-    """See `expressions.arrow.Source`: the rows of a batch inside a task."""
+    """See `expressions.arrow.RowSource`: the rows of a batch inside a task."""
 
     batch: pa.RecordBatch
     formula: Formula

@@ -52,7 +52,7 @@ def holds(expr: ir.Expr, rows: Rows, ctx: Context) -> Mask:
 
 @frozen
 class Bindings:
-    """See `expressions.arrow.Source`: variables bound to entities and paths, whose values are fetched when read."""
+    """See `expressions.arrow.RowSource`: variables bound to entities and paths, whose values are fetched when read."""
 
     rows: Rows
     ctx: Context
