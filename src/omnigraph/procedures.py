@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import EntityNotFound, OptionInvalid, TableNotFound
 from omnigraph.lang import ir
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.values.spelling import to_json, whole_millis
 
@@ -79,7 +79,7 @@ class _Procedures:
         }
         return replace(seen, interfaces=known)
 
-    def kinds(self, type: str, at: str | None) -> list[NodeType | EdgeType]:
+    def kinds(self, type: str, at: str | None) -> list[NodeOrEdgeType]:
         """The types of a name that may be read; of relationships also by their Cypher name."""
         from omnigraph.lang.cypher.scope import labels_of_edge
 

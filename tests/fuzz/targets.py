@@ -38,7 +38,7 @@ from omnigraph.lang.schema import (
     schema_to_text,
 )
 from omnigraph.lang.source import Source
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.names import branch_name, decode_name, encode_name
 from omnigraph.model.tokens import Footprint
 from omnigraph.model.types import PropType, Scalar
@@ -165,7 +165,7 @@ def plain_rows(data: bytes) -> None:
     _both_readings(data, loading.CATALOG.edges["Links"])
 
 
-def _both_readings(data: bytes, kind: NodeType | EdgeType | None) -> None:
+def _both_readings(data: bytes, kind: NodeOrEdgeType | None) -> None:
     fast = loading.reading_of(data, kind)
     with loading.only_exact():
         assert fast == loading.reading_of(data, kind)

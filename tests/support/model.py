@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType
 
 Row = dict[str, Any]
 Given = Mapping[str, Any]
@@ -103,12 +103,12 @@ class Model:
         else:
             self.edges += rows
 
-    def _kind(self, type_name: str) -> NodeType | EdgeType:
+    def _kind(self, type_name: str) -> NodeOrEdgeType:
         kind = self.catalog.entity(type_name)
         assert kind is not None
         return kind
 
-    def _id(self, kind: NodeType | EdgeType, given: Given) -> str | None:
+    def _id(self, kind: NodeOrEdgeType, given: Given) -> str | None:
         if kind.key is None:
             return given.get("id") or f"fresh-{next(iter(self._numbers))}"
         members = [given.get(name) for name in kind.key]
@@ -162,11 +162,11 @@ def _sources(edges: Table) -> dict[str, str]:
     return {entity: row["src"] for entity, row in edges.items()}
 
 
-def _defaults(kind: NodeType | EdgeType) -> Row:
+def _defaults(kind: NodeOrEdgeType) -> Row:
     return {name: prop.default for name, prop in kind.properties.items()}
 
 
-def _row_rules(kind: NodeType | EdgeType, row: Row) -> set[str]:
+def _row_rules(kind: NodeOrEdgeType, row: Row) -> set[str]:
     rules = set()
     for name, prop in kind.properties.items():
         value = row[name]

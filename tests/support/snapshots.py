@@ -13,7 +13,7 @@ from omnigraph.core.records import Commit, TableEntry
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema import catalog_of, compile_schema
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.read import Cache, Result, run_query
 from omnigraph.storage.lance import LanceTables
@@ -54,7 +54,7 @@ class Graph:
         )
         return Snapshot(commit, self.catalog, self.tables, self.root)
 
-    def kind(self, name: str) -> NodeType | EdgeType:
+    def kind(self, name: str) -> NodeOrEdgeType:
         found = self.catalog.nodes.get(name) or self.catalog.edges.get(name)
         assert found is not None
         return found
@@ -80,7 +80,7 @@ class Graph:
         return replace(self, refs=dict(self.refs))
 
 
-def as_table(kind: NodeType | EdgeType, rows: Sequence[Row] | pa.Table) -> pa.Table:
+def as_table(kind: NodeOrEdgeType, rows: Sequence[Row] | pa.Table) -> pa.Table:
     if isinstance(rows, pa.Table):
         return rows
     schema = arrow_schema(kind)

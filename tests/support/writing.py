@@ -15,7 +15,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph, init
 from omnigraph.lang.query import Want, compile_query
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.changes import Incoming, Origin
 from omnigraph.model.columns import arrow_type
 from omnigraph.storage.tables import ADDRESS
@@ -67,7 +67,7 @@ class Bench:
     def ids(self, type_name: str) -> list[str]:
         return [row["id"] for row in self.rows(type_name)]
 
-    def kind(self, type_name: str) -> NodeType | EdgeType:
+    def kind(self, type_name: str) -> NodeOrEdgeType:
         kind = self.catalog.entity(type_name)
         assert kind is not None
         return kind
@@ -108,7 +108,7 @@ def incoming(catalog: Catalog, type_name: str, rows: Rows, file: str | None = No
     return Incoming(type_name, pa.table(columns), absent, Origin(file, lines))
 
 
-def _type(kind: NodeType | EdgeType, name: str) -> pa.DataType:
+def _type(kind: NodeOrEdgeType, name: str) -> pa.DataType:
     prop = kind.properties.get(name)
     return pa.string() if prop is None else arrow_type(prop.type)
 

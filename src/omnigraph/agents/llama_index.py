@@ -28,7 +28,7 @@ from omnigraph.agents.toolbox import catalog_of_text
 from omnigraph.agents.walking import State, columns, entity, word
 from omnigraph.errors import OptionInvalid
 from omnigraph.graph import Graph
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType, NodeType
 
 TEXT = "text"  # the property that holds the text of a chunk
 ROWS_MAX = 10_000
@@ -283,7 +283,7 @@ class OmnigraphPropertyGraphStore(PropertyGraphStore):
             row |= {vectors[0]: node.embedding} if len(vectors) == 1 else {}
         return row
 
-    def _fitting(self, kind: NodeType | EdgeType, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _fitting(self, kind: NodeOrEdgeType, given: Mapping[str, Any]) -> dict[str, Any]:
         """Properties of the type; the others go into `rest`, or are refused by the load."""
         if self._rest is None or self._rest not in kind.properties:
             return dict(given)

@@ -28,7 +28,7 @@ from omnigraph.errors import (
     OmnigraphError,
     TableNotFound,
 )
-from omnigraph.model.catalog import EdgeType, NodeType, Property
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType, Property
 from omnigraph.policy.questions import PolicyDenied
 from omnigraph.read import Result
 
@@ -106,9 +106,7 @@ def _counts(
     return {e.type_name: e.rows for e in now.commit.tables.values()}, now.commit_id
 
 
-def _type(
-    kind: NodeType | EdgeType, counts: Mapping[str, int] | None, *, full: bool
-) -> dict[str, Any]:
+def _type(kind: NodeOrEdgeType, counts: Mapping[str, int] | None, *, full: bool) -> dict[str, Any]:
     about: dict[str, Any] = {"name": kind.name, "kind": kind.kind}
     if counts is not None:
         about["rows"] = counts.get(kind.name, 0)

@@ -29,7 +29,7 @@ from omnigraph.maintenance.collection import collect, retained
 from omnigraph.maintenance.embedding import embed_missing, embedded_properties
 from omnigraph.maintenance.jobs import expire
 from omnigraph.maintenance.reviews import forget_reviews
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.names import branch_name
 from omnigraph.pipeline.engine import maintaining
 from omnigraph.read import persist_topology
@@ -42,14 +42,13 @@ EXPIRE_SECONDS = 3600.0
 SLOWED_FROM = 8.0  # pressure above which writers wait
 SLOWED_SECONDS_MAX = 0.25  # for each commit
 log = logging.getLogger("omnigraph.maintenance.upkeep")
-Kind = NodeType | EdgeType
 
 
 def optimize_branch(
     repo: Repository,
     writers: Writers,
     branch: str,
-    kinds: Iterable[Kind] | None = None,
+    kinds: Iterable[NodeOrEdgeType] | None = None,
     *,
     deadline: Deadline,
     engine: str = "local",
@@ -61,7 +60,12 @@ def optimize_branch(
 
 
 def _optimize_table(
-    repo: Repository, writers: Writers, branch: str, kind: Kind, deadline: Deadline, engine: str
+    repo: Repository,
+    writers: Writers,
+    branch: str,
+    kind: NodeOrEdgeType,
+    deadline: Deadline,
+    engine: str,
 ) -> TableReport:
     before = repo.snapshot(repo.head(branch).commit).table_of(kind)
     note, work = None, TableWork(False, ())
@@ -92,7 +96,7 @@ def _optimize_table(
     )
 
 
-def _persisted(snapshot: Snapshot, kind: Kind) -> int:
+def _persisted(snapshot: Snapshot, kind: NodeOrEdgeType) -> int:
     return persist_topology(snapshot, kind.name) if isinstance(kind, EdgeType) else 0
 
 

@@ -12,8 +12,9 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.changed import Between, summary_of
 from omnigraph.merge.resolution import Settled
-from omnigraph.merge.schema_view import Kind, column_edit, kinds_of
+from omnigraph.merge.schema_view import column_edit, kinds_of
 from omnigraph.merge.three_way import Sides
+from omnigraph.model.catalog import NodeOrEdgeType
 
 OWN_STEPS_MAX = (
     64  # commits of ours that are read to see whether a new version of a table has new rows
@@ -59,7 +60,7 @@ def adopted(settled: Settled, sides: Sides, before: Snapshot, source: Snapshot) 
     return found
 
 
-def _reshaped(sides: Sides, kind: Kind | None) -> bool:
+def _reshaped(sides: Sides, kind: NodeOrEdgeType | None) -> bool:
     """Whether ours has other columns than the base had."""
     if kind is None:
         return False

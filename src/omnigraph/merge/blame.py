@@ -17,7 +17,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import CommitNotFound, CommitPruned
 from omnigraph.merge.row_history import Event, row_at, row_history
 from omnigraph.merge.rows import same_row
-from omnigraph.merge.schema_view import Kind
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 
 PAGE_EVENTS = 8
@@ -35,7 +35,7 @@ class CellOrigin:
 
 
 def blame(
-    repo: Repository, head: Snapshot, kind: Kind, id: str, commits_max: int
+    repo: Repository, head: Snapshot, kind: NodeOrEdgeType, id: str, commits_max: int
 ) -> tuple[CellOrigin, ...] | None:
     """The cells of a row at a state, under its schema; None if it does not exist."""
     origins = _origins(repo, head, kind, id, commits_max, MERGES_MAX)
@@ -43,7 +43,7 @@ def blame(
 
 
 def _origins(
-    repo: Repository, head: Snapshot, kind: Kind, id: str, commits_max: int, merges: int
+    repo: Repository, head: Snapshot, kind: NodeOrEdgeType, id: str, commits_max: int, merges: int
 ) -> dict[str, CellOrigin] | None:
     row = row_at(repo, head.commit, head, kind, id)
     if row is None:
@@ -69,7 +69,7 @@ def _origins(
 
 
 def _events(
-    repo: Repository, head: Snapshot, kind: Kind, id: str, commits_max: int
+    repo: Repository, head: Snapshot, kind: NodeOrEdgeType, id: str, commits_max: int
 ) -> Iterator[Event]:
     """The events of a row, newest first; most cells were written recently, so a few events are read at a time."""
     at, looked_at = head, 0
@@ -99,7 +99,7 @@ def _merged(
     repo: Repository,
     head: Snapshot,
     event: Event,
-    kind: Kind,
+    kind: NodeOrEdgeType,
     id: str,
     commits_max: int,
     merges: int,

@@ -30,8 +30,8 @@ from omnigraph.merge.rows import (
     ids_by_fragments,
     no_rows,
 )
-from omnigraph.merge.schema_view import Kind, Lens, kinds_of, through
-from omnigraph.model.catalog import EdgeType
+from omnigraph.merge.schema_view import Lens, kinds_of, through
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.limits import Limits
 from omnigraph.model.tokens import (
@@ -61,7 +61,7 @@ class Between:
     _steps: list[HistoryStep] | None = None
     _known: bool = field(default=False)
 
-    def delta(self, table_id: str, seen: Kind) -> Delta:
+    def delta(self, table_id: str, seen: NodeOrEdgeType) -> Delta:
         """The changed rows of one table, in the columns of `seen`. A table one side lacks is empty there."""
         a, b = _table(self.one, table_id, seen), _table(self.other, table_id, seen)
         columns = arrow_schema(seen).names
@@ -150,7 +150,7 @@ class Between:
         return summary_of(self.delta(table_id, kind), kind, self.repo.limits)
 
 
-def _table(snapshot: Snapshot, table_id: str, seen: Kind) -> Table | None:
+def _table(snapshot: Snapshot, table_id: str, seen: NodeOrEdgeType) -> Table | None:
     kind = kinds_of(snapshot.catalog).get(table_id)
     if kind is None or table_id not in snapshot.commit.tables:
         return None
@@ -216,7 +216,7 @@ def listed_ids(change: TableChange) -> tuple[str, ...]:
 # --- summaries ---------------------------------------------------------------------------------------------------
 
 
-def summary_of(delta: Delta, kind: Kind, limits: Limits) -> TableChange:
+def summary_of(delta: Delta, kind: NodeOrEdgeType, limits: Limits) -> TableChange:
     """The summary of these changes in their commit."""
     few = delta.before.num_rows + delta.after.num_rows <= FOOTPRINT_ROWS_MAX
     return Touch(
@@ -227,7 +227,7 @@ def summary_of(delta: Delta, kind: Kind, limits: Limits) -> TableChange:
     ).change(limits)
 
 
-def _tokens(delta: Delta, kind: Kind) -> Iterable[Tokens]:
+def _tokens(delta: Delta, kind: NodeOrEdgeType) -> Iterable[Tokens]:
     yield id_tokens(delta.before["id"])
     yield id_tokens(delta.after["id"])
     for group in kind.uniques:
@@ -235,7 +235,7 @@ def _tokens(delta: Delta, kind: Kind) -> Iterable[Tokens]:
     yield from _ends(delta, kind)
 
 
-def _ends(delta: Delta, kind: Kind) -> Iterable[Tokens]:
+def _ends(delta: Delta, kind: NodeOrEdgeType) -> Iterable[Tokens]:
     if isinstance(kind, EdgeType):
         for rows in (delta.before, delta.after):
             yield endpoint_tokens("src", rows["src"])

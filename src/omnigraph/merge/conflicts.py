@@ -11,7 +11,7 @@ import pyarrow as pa
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang.checks import CheckConflict
 from omnigraph.lang.schema import SchemaConflict
-from omnigraph.merge.schema_view import Kind
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.frozen import frozen
 from omnigraph.values.misfit import Misfit
@@ -169,7 +169,7 @@ def _resolution(entry: Mapping[str, Any]) -> tuple[tuple[str, str, str | None], 
     return key, ChosenValue(entry["value"])
 
 
-def value_of(decided: ChosenValue, kind: Kind, name: str) -> Any:
+def value_of(decided: ChosenValue, kind: NodeOrEdgeType, name: str) -> Any:
     """A value as the property stores it."""
     prop = kind.properties.get(name)
     if prop is None:

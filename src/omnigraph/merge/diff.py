@@ -19,7 +19,8 @@ from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.lang.schema.migrate import compare
 from omnigraph.merge.changed import Between
 from omnigraph.merge.rows import Delta, equal_cells, positions
-from omnigraph.merge.schema_view import Kind, kinds_of, seen_as
+from omnigraph.merge.schema_view import kinds_of, seen_as
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
@@ -57,7 +58,7 @@ class RowDiff:
 class TypeDiff:
     """What happened to the rows of one type; `delta` has whole rows."""
 
-    kind: Kind
+    kind: NodeOrEdgeType
     delta: Delta
     operations: frozenset[str] = frozenset(OPERATIONS)
 
@@ -236,14 +237,14 @@ def diff(
     )
 
 
-def _kinds(a: Snapshot, b: Snapshot) -> Iterable[Kind]:
+def _kinds(a: Snapshot, b: Snapshot) -> Iterable[NodeOrEdgeType]:
     """The types of the second state, then the dropped ones."""
     there = kinds_of(b.catalog)
     yield from there.values()
     yield from (kind for table, kind in kinds_of(a.catalog).items() if table not in there)
 
 
-def _delta(between: Between, a: Snapshot, kind: Kind) -> Delta:
+def _delta(between: Between, a: Snapshot, kind: NodeOrEdgeType) -> Delta:
     if kind.table_id in kinds_of(between.other.catalog):
         return between.delta(kind.table_id, kind)
     return Between(between.repo, a, between.other).delta(kind.table_id, kind)
@@ -256,7 +257,7 @@ def _operations(names: Sequence[str] | None) -> frozenset[str]:
     return chosen
 
 
-def _chosen(kinds: list[Kind], names: Sequence[str] | None) -> list[Kind]:
+def _chosen(kinds: list[NodeOrEdgeType], names: Sequence[str] | None) -> list[NodeOrEdgeType]:
     if names is None:
         return kinds
     missing = set(names) - {kind.name for kind in kinds}

@@ -21,8 +21,8 @@ from omnigraph.merge.changed import Between, is_listed, listed_ids
 from omnigraph.merge.diff import DELETE, INSERT, OPERATIONS, UPDATE
 from omnigraph.merge.lineage import ancestry
 from omnigraph.merge.rows import Delta
-from omnigraph.merge.schema_view import Kind, kinds_of, seen_as
-from omnigraph.model.catalog import Catalog
+from omnigraph.merge.schema_view import kinds_of, seen_as
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.model.tokens import Footprint, id_tokens
 from omnigraph.storage.tables import ADDRESS
@@ -122,7 +122,7 @@ class Feed:
             rows = (self._rows(commit, kind, delta) for kind, delta in deltas)
             yield commit, [change for part in rows for change in part]
 
-    def deltas(self) -> Iterator[tuple[str, list[tuple[Kind, Delta]]]]:
+    def deltas(self) -> Iterator[tuple[str, list[tuple[NodeOrEdgeType, Delta]]]]:
         """The same as tables: the id of each commit, and of each type it changed the rows before and after."""
         for entry, before in self.entries():
             with readable(self.repo, before):
@@ -168,7 +168,7 @@ class Feed:
                 yield last, thing
             last = thing
 
-    def _deltas(self, entry: Entry, before: Commit) -> Iterator[tuple[Kind, Delta]]:
+    def _deltas(self, entry: Entry, before: Commit) -> Iterator[tuple[NodeOrEdgeType, Delta]]:
         commit, member = entry.commit, entry.member
         if member is None or not isinstance(commit, Commit):
             return
@@ -184,7 +184,7 @@ class Feed:
             yield kind, own_part(between.delta(table, kind), change, commit, member, table)
         yield from self._dropped(before, after)
 
-    def _dropped(self, before: Commit, after: Snapshot) -> Iterator[tuple[Kind, Delta]]:
+    def _dropped(self, before: Commit, after: Snapshot) -> Iterator[tuple[NodeOrEdgeType, Delta]]:
         """The rows of types a commit dropped: followers of the feed have to delete them, too."""
         gone = [table for table in before.tables if table not in after.commit.tables]
         if not gone:
@@ -195,7 +195,7 @@ class Feed:
             if self.types is None or kind.name in self.types:
                 yield kind, Between(self.repo, state, after).delta(kind.table_id, kind)
 
-    def _rows(self, commit: str, kind: Kind, delta: Delta) -> Iterator[Change]:
+    def _rows(self, commit: str, kind: NodeOrEdgeType, delta: Delta) -> Iterator[Change]:
         old = {row["id"]: row for row in delta.before.drop_columns([ADDRESS]).to_pylist()}
         new = {row["id"]: row for row in delta.after.drop_columns([ADDRESS]).to_pylist()}
         for id in sorted({*old, *new}):

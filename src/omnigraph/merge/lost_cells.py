@@ -19,9 +19,9 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.changed import Between
 from omnigraph.merge.conflicts import LOST_VALUE, OURS, THEIRS, Conflict, Decisions
 from omnigraph.merge.rows import Delta, equal_cells, only, positions, without
-from omnigraph.merge.schema_view import Kind, kinds_of
+from omnigraph.merge.schema_view import kinds_of
 from omnigraph.merge.three_way import Part, lookup
-from omnigraph.model.catalog import Catalog, Property
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType, Property
 from omnigraph.model.columns import arrow_type, fitted
 from omnigraph.model.frozen import frozen
 from omnigraph.values.columns import default_of
@@ -40,7 +40,7 @@ class States:
     def of(self, side: str) -> Snapshot:
         return self.ours if side == OURS else self.theirs
 
-    def delta(self, side: str, view: Kind) -> Delta:
+    def delta(self, side: str, view: NodeOrEdgeType) -> Delta:
         """What a side did since the base, in some columns."""
         found = Between(self.repo, self.base, self.of(side)).delta(view.table_id, view)
         if side == OURS or self.part is None:
@@ -67,20 +67,20 @@ def lost_cells(states: States, merged: Catalog, decided: Decisions) -> Iterator[
                     yield from _narrowed(states, side, kind, prop, place)
 
 
-def _is_made_anew(prop: Property, merged: Kind) -> bool:
+def _is_made_anew(prop: Property, merged: NodeOrEdgeType) -> bool:
     """Whether the merged schema makes a vector from another text, or by another model."""
     other = merged.properties.get(prop.name)
     return prop.embed is not None and other is not None and other.embed is not None
 
 
-def _view(kind: Kind, prop: Property) -> Kind:
+def _view(kind: NodeOrEdgeType, prop: Property) -> NodeOrEdgeType:
     """The type with only one property."""
     return replace(
         kind, properties={prop.name: prop}, key=None, uniques=(), indices=(), ranges=(), checks=()
     )
 
 
-def _dropped(states: States, side: str, kind: Kind, prop: Property) -> Iterator[Conflict]:
+def _dropped(states: States, side: str, kind: NodeOrEdgeType, prop: Property) -> Iterator[Conflict]:
     """What a side wrote to a property since the base, while the other side dropped it."""
     delta = states.delta(side, _view(kind, prop))
     fill = pa.repeat(default_of(prop), delta.inserted.num_rows)
@@ -92,7 +92,7 @@ def _dropped(states: States, side: str, kind: Kind, prop: Property) -> Iterator[
 
 
 def _narrowed(
-    states: States, side: str, kind: Kind, prop: Property, place: Property
+    states: States, side: str, kind: NodeOrEdgeType, prop: Property, place: Property
 ) -> Iterator[Conflict]:
     """Values of a side that do not fit the narrower type of the other."""
     view = _view(kind, prop)
@@ -112,7 +112,7 @@ def _narrowed(
 
 
 def _conflicts(
-    states: States, side: str, what: tuple[Kind, Property], rows: pa.Table, why: str
+    states: States, side: str, what: tuple[NodeOrEdgeType, Property], rows: pa.Table, why: str
 ) -> Iterator[Conflict]:
     if not rows.num_rows:
         return
@@ -128,7 +128,7 @@ def _conflicts(
         yield Conflict(LOST_VALUE, kind.name, id, prop.name, message=message, **cells)
 
 
-def _values(state: Snapshot, kind: Kind, prop: Property, ids: pa.Array) -> list[Any]:
+def _values(state: Snapshot, kind: NodeOrEdgeType, prop: Property, ids: pa.Array) -> list[Any]:
     """The values of a property by id, as a state has them under its own schema; None if it has none."""
     stored = kinds_of(state.catalog).get(kind.table_id)
     held = [] if stored is None else stored.properties.values()

@@ -29,9 +29,9 @@ from omnigraph.merge.conflicts import (
     Decisions,
 )
 from omnigraph.merge.rows import equal_rows, positions, without
-from omnigraph.merge.schema_view import Kind, kinds_of
+from omnigraph.merge.schema_view import kinds_of
 from omnigraph.merge.three_way import MergedTable, Sides, lookup, merge_table, stacked
-from omnigraph.model.catalog import Catalog, EdgeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType
 from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
@@ -139,7 +139,7 @@ def _conflicts(sides: Sides, report: Report) -> Iterator[Broken]:
         yield _conflict(sides, violation), list(_rows_of(sides, violation))
 
 
-def _kind(sides: Sides, violation: Violation) -> Kind:
+def _kind(sides: Sides, violation: Violation) -> NodeOrEdgeType:
     """The type of a violation: a node and an edge type may share a name."""
     edges = (*ENDPOINTS, "cardinality")
     catalog = sides.catalog
@@ -156,7 +156,9 @@ def _conflict(sides: Sides, violation: Violation) -> Conflict:
     return Conflict(name, kind.name, entity, violation.property, *values, violation.message)
 
 
-def _values(sides: Sides, kind: Kind, violation: Violation) -> tuple[str, tuple[Any, Any, Any]]:
+def _values(
+    sides: Sides, kind: NodeOrEdgeType, violation: Violation
+) -> tuple[str, tuple[Any, Any, Any]]:
     """The kind of conflict, and the values of the sides: rows, or for a cardinality edge counts."""
     if violation.rule == "cardinality":
         ours, theirs = (len(_leaving(sides, kind, violation.value, s)) for s in (OURS, THEIRS))
@@ -172,7 +174,7 @@ def _values(sides: Sides, kind: Kind, violation: Violation) -> tuple[str, tuple[
             return VALUE, (base, ours, theirs)
 
 
-def _images(sides: Sides, kind: Kind, id: str | None) -> tuple[Any, Any, Any]:
+def _images(sides: Sides, kind: NodeOrEdgeType, id: str | None) -> tuple[Any, Any, Any]:
     """A row at the base, in ours and in theirs."""
     wanted = pa.array([id], pa.string())
     names = arrow_schema(kind).names
@@ -184,7 +186,7 @@ def _images(sides: Sides, kind: Kind, id: str | None) -> tuple[Any, Any, Any]:
     return base, ours, theirs
 
 
-def _leaving(sides: Sides, kind: Kind, source: str, side: str) -> list[str]:
+def _leaving(sides: Sides, kind: NodeOrEdgeType, source: str, side: str) -> list[str]:
     state = sides.ours if side == OURS else sides.theirs
     if kind.table_id not in state.commit.tables:
         return []

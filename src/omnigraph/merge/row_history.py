@@ -20,7 +20,8 @@ from omnigraph.errors import CommitPruned
 from omnigraph.merge.diff import DELETE, INSERT, UPDATE
 from omnigraph.merge.feed import toucher
 from omnigraph.merge.rows import same_row
-from omnigraph.merge.schema_view import Kind, seen_as
+from omnigraph.merge.schema_view import seen_as
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
 
@@ -44,7 +45,13 @@ class RowHistory:
 
 
 def row_history(
-    repo: Repository, head: Snapshot, kind: Kind, id: str, *, events_max: int, commits_max: int
+    repo: Repository,
+    head: Snapshot,
+    kind: NodeOrEdgeType,
+    id: str,
+    *,
+    events_max: int,
+    commits_max: int,
 ) -> RowHistory:
     """The events of a row up to a state, under its schema; it ends where history was removed."""
     found: list[Event] = []
@@ -67,13 +74,13 @@ def row_history(
     return RowHistory(tuple(found))
 
 
-def _concerns(entry: Entry, kind: Kind, id: str) -> bool:
+def _concerns(entry: Entry, kind: NodeOrEdgeType, id: str) -> bool:
     change = entry.member.changes.get(kind.table_id) if entry.member else None
     return change is not None and toucher(change)(id)
 
 
 def _event(
-    repo: Repository, entry: Entry, commit: Commit, head: Snapshot, kind: Kind, id: str
+    repo: Repository, entry: Entry, commit: Commit, head: Snapshot, kind: NodeOrEdgeType, id: str
 ) -> Event | None:
     after = row_at(repo, commit, head, kind, id)
     before = None
@@ -87,7 +94,7 @@ def _event(
 
 
 def row_at(
-    repo: Repository, commit: Commit, head: Snapshot, kind: Kind, id: str
+    repo: Repository, commit: Commit, head: Snapshot, kind: NodeOrEdgeType, id: str
 ) -> dict[str, Any] | None:
     """A row of a commit, under the schema of another state; None if it does not exist."""
     if kind.table_id not in commit.tables:

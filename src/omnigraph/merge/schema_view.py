@@ -18,7 +18,7 @@ from omnigraph.expressions.arrow import selected
 from omnigraph.expressions.comparing import is_in
 from omnigraph.lang.ir import Expr
 from omnigraph.lang.tree import stored_columns
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema, arrow_type, fitted, one_array
 from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import (
@@ -32,15 +32,13 @@ from omnigraph.storage.tables import (
 )
 from omnigraph.values.columns import default_of
 
-Kind = NodeType | EdgeType
 
-
-def kinds_of(catalog: Catalog) -> dict[str, Kind]:
+def kinds_of(catalog: Catalog) -> dict[str, NodeOrEdgeType]:
     """The types of a catalog by table."""
     return {kind.table_id: kind for kind in catalog.entities()}
 
 
-def column_edit(stored: Kind, seen: Kind) -> ColumnEdit | None:
+def column_edit(stored: NodeOrEdgeType, seen: NodeOrEdgeType) -> ColumnEdit | None:
     """The edit from the table of one version of a type to that of another; None if the columns are the same."""
     old = {p.property_id: p for p in stored.properties.values()}
     new = {p.property_id: p for p in seen.properties.values()}
@@ -61,7 +59,7 @@ def column_edit(stored: Kind, seen: Kind) -> ColumnEdit | None:
     return None if edit == ColumnEdit() else edit
 
 
-def through(table: Table, stored: Kind, seen: Kind) -> Table:
+def through(table: Table, stored: NodeOrEdgeType, seen: NodeOrEdgeType) -> Table:
     """The table in the columns of `seen`."""
     return table if column_edit(stored, seen) is None else Lens(table, stored, seen)
 
@@ -69,7 +67,7 @@ def through(table: Table, stored: Kind, seen: Kind) -> Table:
 class Lens:
     """See `tables.Table`. Rows, addresses and fragments are those of the table behind it."""
 
-    def __init__(self, table: Table, stored: Kind, seen: Kind) -> None:
+    def __init__(self, table: Table, stored: NodeOrEdgeType, seen: NodeOrEdgeType) -> None:
         self._table = table
         self._schema = arrow_schema(seen)
         names = {p.property_id: p.name for p in stored.properties.values()}
@@ -194,7 +192,7 @@ class LensedTables:
     """See `tables.TableStore`: opens tables through lenses; it never writes."""
 
     tables: TableStore
-    kinds: Mapping[TableRef, tuple[Kind, Kind]] = field(default_factory=dict)
+    kinds: Mapping[TableRef, tuple[NodeOrEdgeType, NodeOrEdgeType]] = field(default_factory=dict)
 
     def open(self, ref: TableRef) -> Table:
         table = self.tables.open(ref)

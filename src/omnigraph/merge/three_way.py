@@ -37,8 +37,8 @@ from omnigraph.merge.rows import (
     unmoved,
     without,
 )
-from omnigraph.merge.schema_view import Kind, seen_as
-from omnigraph.model.catalog import Catalog
+from omnigraph.merge.schema_view import seen_as
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.changes import TypeChanges
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
@@ -76,7 +76,7 @@ class Sides:
     def catalog(self) -> Catalog:
         return self.ours.catalog
 
-    def delta(self, kind: Kind) -> Delta:
+    def delta(self, kind: NodeOrEdgeType) -> Delta:
         """What theirs did to the rows of one type."""
         found = self.done.delta(kind.table_id, kind)
         if self.part is None:
@@ -100,7 +100,7 @@ class MergedTable:
     as_theirs: bool = True  # wherever theirs changed a row, the result is theirs' row
 
 
-def merge_table(sides: Sides, kind: Kind, decided: Decisions) -> MergedTable:
+def merge_table(sides: Sides, kind: NodeOrEdgeType, decided: Decisions) -> MergedTable:
     """Merge the rows of one type."""
     delta = sides.delta(kind)
     if delta.is_empty:
@@ -118,7 +118,7 @@ def merge_table(sides: Sides, kind: Kind, decided: Decisions) -> MergedTable:
     return MergedTable(delta, change, tuple(rows.conflicts), rows.as_theirs)
 
 
-def _stored(sides: Sides, kind: Kind, delta: Delta) -> pa.Table:
+def _stored(sides: Sides, kind: NodeOrEdgeType, delta: Delta) -> pa.Table:
     """The rows theirs changed, as ours has them. Most have not moved since the base; the others are looked up."""
     there = (sides.base.commit.tables, sides.ours.commit.tables)
     if any(kind.table_id not in tables for tables in there):
@@ -133,7 +133,7 @@ def _stored(sides: Sides, kind: Kind, delta: Delta) -> pa.Table:
     return pa.concat_tables([same, lookup(sides.ours, kind, rest).cast(same.schema)])
 
 
-def lookup(snapshot: Snapshot, kind: Kind, ids: pa.Array) -> pa.Table:
+def lookup(snapshot: Snapshot, kind: NodeOrEdgeType, ids: pa.Array) -> pa.Table:
     """Whole rows by id, with addresses; empty for a table the state does not have."""
     if kind.table_id not in snapshot.commit.tables:
         return no_rows(arrow_schema(kind))
@@ -148,12 +148,12 @@ def lookup(snapshot: Snapshot, kind: Kind, ids: pa.Array) -> pa.Table:
 class Aligned:
     """Three images of every id that theirs changed; position -1: the row does not exist."""
 
-    kind: Kind
+    kind: NodeOrEdgeType
     sides: tuple[pa.Table, pa.Table, pa.Table]  # base, ours, theirs
     places: tuple[np.ndarray[Any, np.dtype[np.int64]], ...]
 
     @classmethod
-    def of(cls, delta: Delta, stored: pa.Table, kind: Kind) -> Aligned:
+    def of(cls, delta: Delta, stored: pa.Table, kind: NodeOrEdgeType) -> Aligned:
         sides = (delta.before, stored, delta.after)
         ids = delta.ids
         return cls(kind, sides, tuple(_places(ids, rows) for rows in sides))
@@ -215,7 +215,7 @@ def _dicts(rows: pa.Table, at: np.ndarray[Any, np.dtype[np.int64]]) -> list[Row 
 class RowMerge:
     """Merges rows that both sides changed, and remembers the outcome."""
 
-    def __init__(self, kind: Kind, decided: Decisions) -> None:
+    def __init__(self, kind: NodeOrEdgeType, decided: Decisions) -> None:
         self.kind = kind
         self.decided = decided
         self.conflicts: list[Conflict] = []

@@ -157,6 +157,9 @@ class EdgeType(EntityType):
         return "edge"
 
 
+NodeOrEdgeType = NodeType | EdgeType  # the types that have a table
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterfaceType:
     """A set of properties several node types share; queries may bind a variable to it."""
@@ -175,12 +178,12 @@ class Catalog:
     edges: Mapping[str, EdgeType] = field(default_factory=lambda: MappingProxyType({}))
     interfaces: Mapping[str, InterfaceType] = field(default_factory=lambda: MappingProxyType({}))
 
-    def entities(self) -> Iterator[NodeType | EdgeType]:
+    def entities(self) -> Iterator[NodeOrEdgeType]:
         """Node types, then edge types, each by name."""
         yield from (self.nodes[name] for name in sorted(self.nodes))
         yield from (self.edges[name] for name in sorted(self.edges))
 
-    def entity(self, name: str) -> NodeType | EdgeType | None:
+    def entity(self, name: str) -> NodeOrEdgeType | None:
         """The node type of that name, else the edge type."""
         return self.nodes.get(name) or self.edges.get(name)
 

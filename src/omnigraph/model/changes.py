@@ -11,7 +11,7 @@ from dataclasses import field
 
 import pyarrow as pa
 
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 
 
@@ -110,7 +110,7 @@ class TypeChanges:
     unique groups, and the row address (null for rows an earlier statement of the same write made).
     """
 
-    kind: NodeType | EdgeType
+    kind: NodeOrEdgeType
     inserts: pa.Table | None = None
     updates: pa.Table | None = None
     before: pa.Table | None = None
@@ -137,7 +137,7 @@ class Changes:
             sorted(self.tables.values(), key=lambda c: (isinstance(c.kind, EdgeType), c.kind.name))
         )
 
-    def of(self, kind: NodeType | EdgeType) -> TypeChanges:
+    def of(self, kind: NodeOrEdgeType) -> TypeChanges:
         """What happens to one type, possibly nothing."""
         return self.tables.get(kind.table_id) or TypeChanges(kind)
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType, NodeType
 from omnigraph.model.types import PropType, Scalar
 
 SCALARS: dict[Scalar, pa.DataType] = {
@@ -43,7 +43,7 @@ def property_type(kind: pa.DataType) -> PropType:
     return PROPERTY_TYPES[kind]
 
 
-def arrow_schema(kind: NodeType | EdgeType) -> pa.Schema:
+def arrow_schema(kind: NodeOrEdgeType) -> pa.Schema:
     """The columns of a type's table: `id` (and `src`, `dst`), then the properties by name."""
     structural = ["id"] if isinstance(kind, NodeType) else ["id", "src", "dst"]
     fields = [pa.field(name, pa.string(), nullable=False) for name in structural]

@@ -21,9 +21,10 @@ from omnigraph.merge.diff import DELETE, INSERT, UPDATE
 from omnigraph.merge.feed import Feed, changes
 from omnigraph.merge.rows import Comparison, Delta, positions
 from omnigraph.merge.schema_view import seen_as
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.frozen import frozen
-from omnigraph.pipeline.frames import Entity, outer_names
+from omnigraph.pipeline.frames import outer_names
 from omnigraph.pipeline.pinned import Pinned, adopt
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.rowset import ddl, to_wire, wire_type
@@ -73,7 +74,7 @@ class Wanted:
         )
 
     @property
-    def kind(self) -> Entity:
+    def kind(self) -> NodeOrEdgeType:
         return kind_by_table(self.pinned.snapshot().catalog, self.table_id)
 
     def repository(self) -> Repository:

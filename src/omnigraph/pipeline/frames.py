@@ -10,7 +10,7 @@ import pyarrow as pa
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import TableNotFound
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.pinned import Pinned, pin
@@ -20,19 +20,18 @@ from omnigraph.pipeline.table_versions import numbers
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Entity = NodeType | EdgeType
 ENDS = {"src": "from", "dst": "to"}  # as loads call them
 
 
-def outer_names(kind: Entity) -> dict[str, str]:
+def outer_names(kind: NodeOrEdgeType) -> dict[str, str]:
     """The stored columns of a type, and their names for users."""
     return {name: ENDS.get(name, name) for name in arrow_schema(kind).names}
 
 
-def entity(catalog: Catalog, name: str) -> Entity:
+def entity(catalog: Catalog, name: str) -> NodeOrEdgeType:
     """A type by its name; `node:` or `edge:` before it decides between two of one name."""
     prefix, _, rest = name.rpartition(":")
-    found: Entity | None = catalog.nodes.get(rest) if prefix in ("", "node") else None
+    found: NodeOrEdgeType | None = catalog.nodes.get(rest) if prefix in ("", "node") else None
     if found is None and prefix in ("", "edge"):
         found = catalog.edge(rest)
     if found is None:
@@ -41,7 +40,7 @@ def entity(catalog: Catalog, name: str) -> Entity:
 
 
 def frame(
-    session: SparkSession, pinned: Pinned, kind: Entity, columns: Collection[str] = ()
+    session: SparkSession, pinned: Pinned, kind: NodeOrEdgeType, columns: Collection[str] = ()
 ) -> DataFrame:
     """All rows of a type, one task for each fragment; with `columns`, by their stored names, only those."""
     table = pinned.snapshot().table_of(kind)

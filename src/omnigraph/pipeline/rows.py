@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.sources import FrameRows, Split
 from omnigraph.write.input.files import blocks, blocks_of, open_raw
@@ -32,7 +32,6 @@ from omnigraph.write.input.tables import (
     suffix_of,
 )
 
-Kind = NodeType | EdgeType
 PEEK_BYTES = 1 << 16
 
 
@@ -45,7 +44,7 @@ class Piece:
     lines: int = 0
 
 
-def kind_by_table(catalog: Catalog, table_id: str) -> Kind:
+def kind_by_table(catalog: Catalog, table_id: str) -> NodeOrEdgeType:
     """The type whose rows a table holds."""
     return next(kind for kind in catalog.entities() if kind.table_id == table_id)
 

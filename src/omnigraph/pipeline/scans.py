@@ -13,7 +13,7 @@ from omnigraph.expressions.filters import closed, push_down, values_tested
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjuncts, transform_plan, walk
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.rowset import (
@@ -35,7 +35,6 @@ from omnigraph.read.scan import is_identity
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Entity = NodeType | EdgeType
 PARTS = ("id", "src", "dst")  # of an entity, besides its type and its properties
 
 
@@ -58,7 +57,9 @@ class Scanner:
     ) -> Bag:
         """All entities of some types that satisfy a predicate; with `parts` not all of id, src and dst are read."""
         catalog = self.run.pinned.snapshot().catalog
-        kinds: list[Entity] = [catalog.edges[t] if edge else catalog.nodes[t] for t in types]
+        kinds: list[NodeOrEdgeType] = [
+            catalog.edges[t] if edge else catalog.nodes[t] for t in types
+        ]
         names = [*(parts or (PARTS if edge else PARTS[:1]))]
         names += [prop(name) for name in sorted(self.fields.get(var, ()))]
         slots = {(var, "type"): RowColumn(fresh_name(), pa.string())}
@@ -69,7 +70,11 @@ class Scanner:
         return Bag(frame, slots, {var: tuple(types)}, frozenset([var] if edge else []), few)
 
     def _read(
-        self, kind: Entity, var: str, slots: Mapping[Key, RowColumn], predicate: ir.Expr | None
+        self,
+        kind: NodeOrEdgeType,
+        var: str,
+        slots: Mapping[Key, RowColumn],
+        predicate: ir.Expr | None,
     ) -> DataFrame:
         """One type. All rows have the same type, which helps Spark to plan."""
         from pyspark.sql import functions as f
@@ -89,7 +94,7 @@ class Scanner:
         named = f.lit(kind.name).alias(type_slot.name)
         return found.select(named, *(slot.name for slot in read))
 
-    def _counts(self, predicate: ir.Expr | None, var: str, kind: Entity) -> Iterator[int]:
+    def _counts(self, predicate: ir.Expr | None, var: str, kind: NodeOrEdgeType) -> Iterator[int]:
         """The number of ids in each part of a condition that names ids."""
         for part in conjuncts(predicate):
             asked = values_tested(part, lambda expr: is_identity(expr, var, kind))
@@ -121,7 +126,7 @@ def _without_scans(op: ir.Op) -> ir.Op:
 
 
 def _formula(
-    kind: Entity,
+    kind: NodeOrEdgeType,
     var: str,
     slots: Mapping[Key, RowColumn],
     predicate: ir.Expr | None,
@@ -138,7 +143,7 @@ def _formula(
     return Formula(run, every, {var: (kind.name,)}, edges, predicate, kept=kept)
 
 
-def _stored_type(name: str, kind: Entity) -> pa.DataType:
+def _stored_type(name: str, kind: NodeOrEdgeType) -> pa.DataType:
     if name in PARTS:
         return pa.string()
     return arrow_type(kind.properties[name.removeprefix("=")].type)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.session import parallelism
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
-Entity = NodeType | EdgeType
 Floats = npt.NDArray[np.float64]
 
 
@@ -54,7 +53,7 @@ NOTHING = Nothing()
 class BatchColumn:
     """See `read.search.source.Columns`: one property of the entities of a batch, all of one type."""
 
-    kind: Entity
+    kind: NodeOrEdgeType
     values: pa.Array
     live: None = None
     objects: None = None
@@ -167,7 +166,7 @@ Scorer = Distances | WordScores
 
 
 def corpus_on_spark(
-    session: SparkSession, pinned: Pinned, kind: Entity, prop: str, query: str
+    session: SparkSession, pinned: Pinned, kind: NodeOrEdgeType, prop: str, query: str
 ) -> Corpus:
     """The statistics BM25 needs of all texts of a type, counted by tasks."""
     fragments = tuple(i.fragment_id for i in pinned.snapshot().table_of(kind).fragments())
@@ -180,7 +179,7 @@ def corpus_on_spark(
 
 
 def _corpus_task(
-    pinned: Pinned, kind: Entity, shares: tuple[tuple[int, ...], ...], prop: str, query: str
+    pinned: Pinned, kind: NodeOrEdgeType, shares: tuple[tuple[int, ...], ...], prop: str, query: str
 ) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = pinned.snapshot().table(kind.table_id)

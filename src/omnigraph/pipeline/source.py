@@ -31,13 +31,14 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjunction
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.frozen import frozen
 from omnigraph.model.names import branch_name
 from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.pipeline.changes import ChangeReader, ChangeStream, Wanted
-from omnigraph.pipeline.frames import Entity, entity, outer_names, wired
+from omnigraph.pipeline.frames import entity, outer_names, wired
 from omnigraph.pipeline.load import publishing
 from omnigraph.pipeline.pinned import Pinned, pin
 from omnigraph.pipeline.rows import frame_pieces, frame_shape, kind_by_table
@@ -168,7 +169,7 @@ class TypeState:
         return cls(pin(repo, snapshot), branch, kind.table_id, columns)
 
     @property
-    def kind(self) -> Entity:
+    def kind(self) -> NodeOrEdgeType:
         return kind_by_table(self.pinned.snapshot().catalog, self.table_id)
 
     def columns(self) -> dict[str, str]:

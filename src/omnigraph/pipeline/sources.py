@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import OptionInvalid
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import COMPRESSIONS, expand, is_one_array, look_at, size_of
@@ -26,7 +26,6 @@ from omnigraph.write.input.options import CsvFormat
 from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, no_rows_in, type_not_said
 from omnigraph.write.input.tables import kind_named, row_groups, suffix_of
 
-Kind = NodeType | EdgeType
 SPLIT_BYTES = 32 << 20
 SPLITS_PER_TASK_MAX = 1000  # small files one task reads
 WHOLE = "whole"  # read by the reader of its ending
@@ -172,7 +171,7 @@ class _Cutting:
     named: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
 
-    def add_rows(self, kind: Kind, value: Any) -> None:
+    def add_rows(self, kind: NodeOrEdgeType, value: Any) -> None:
         """Rows of one type."""
         self.named.append(kind.table_id)
         if is_frame(value):

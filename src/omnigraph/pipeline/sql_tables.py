@@ -14,8 +14,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import OptionInvalid
-from omnigraph.model.catalog import Catalog
-from omnigraph.pipeline.frames import Entity, outer_names
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
+from omnigraph.pipeline.frames import outer_names
 from omnigraph.pipeline.source import OmnigraphSource
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def register_tables(
     return [f"{schema}.{name}" for name in named]
 
 
-def _names(catalog: Catalog) -> dict[str, Entity]:
+def _names(catalog: Catalog) -> dict[str, NodeOrEdgeType]:
     """Types by their names; Spark ignores case in names."""
     kinds = list(catalog.entities())
     folded = [kind.name.lower() for kind in kinds]

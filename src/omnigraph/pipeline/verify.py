@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, Violation
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType, NodeType
 from omnigraph.model.changes import NOWHERE, Origin
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.session import arrow_of
@@ -40,7 +40,6 @@ from omnigraph.write.resolve import Mode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Entity = NodeType | EdgeType
 Locate = Callable[[Mapping[str, frozenset[str]]], list[InputPlace]]
 Tell = Callable[[pa.Table, Origin, int], Iterator[Violation]]
 R = TypeVar("R", bound=Rule)
@@ -59,7 +58,7 @@ class RepeatedRows(OmnigraphError):
 class Touched:
     """A type with new rows: its version as it was, and as it would be."""
 
-    kind: Entity
+    kind: NodeOrEdgeType
     base: TableVersion
     after: TableVersion
     repeatable: bool  # whether an id may be repeated at all
@@ -151,12 +150,12 @@ class Verification:
     values: Mapping[str, Sequence[Violation]] = field(default_factory=dict)
     limit: int = MANY  # violations of one rule that are looked for
 
-    def version(self, kind: Entity) -> TableVersion:
+    def version(self, kind: NodeOrEdgeType) -> TableVersion:
         """The rows of a type as they would be."""
         known = self.touched.get(kind.table_id)
         return known.after if known is not None else self.stored(kind)
 
-    def stored(self, kind: Entity) -> TableVersion:
+    def stored(self, kind: NodeOrEdgeType) -> TableVersion:
         return TableVersion.of(self.snapshot.root, self.snapshot.table_of(kind))
 
 
@@ -317,7 +316,7 @@ def _by_id(places: list[InputPlace]) -> dict[str, dict[str, list[InputPlace]]]:
 
 
 def _id_violations(
-    kind: Entity, places: dict[str, list[InputPlace]], trouble: Trouble, limit: int
+    kind: NodeOrEdgeType, places: dict[str, list[InputPlace]], trouble: Trouble, limit: int
 ) -> Iterator[Violation]:
     def at(name: str) -> list[InputPlace]:
         return places.get(name) or [nowhere(kind.table_id, name)] * 2

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from omnigraph.errors import Violation
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.changes import NOWHERE, Origin
 from omnigraph.pipeline.pinned import adopt, store_environment
 from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape
@@ -38,7 +39,6 @@ from omnigraph.pipeline.stage import (
 from omnigraph.pipeline.table_versions import numbers, plain
 from omnigraph.pipeline.verify import (
     Broken,
-    Entity,
     Locate,
     OnSpark,
     Tell,
@@ -321,7 +321,7 @@ def _id_rules(case: Verification, places: _Places) -> Iterator[Broken]:
 
 
 def _tell_ids(
-    words: Any, kind: Entity, rows: pa.Table, origin: Origin, limit: int
+    words: Any, kind: NodeOrEdgeType, rows: pa.Table, origin: Origin, limit: int
 ) -> Iterator[Violation]:
     ids = rows["id"].combine_chunks()
     everyone = pa.array([True] * len(ids))

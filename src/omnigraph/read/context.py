@@ -11,7 +11,7 @@ import pyarrow as pa
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import LimitExceeded
 from omnigraph.lang.ir import Bound
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.read.budget import Budget, Held
 from omnigraph.read.cache import SHARED, Cache
@@ -57,7 +57,7 @@ class Context:
             self._columns[key] = found
         return found
 
-    def kind(self, type_name: str, edge: bool = False) -> NodeType | EdgeType:
+    def kind(self, type_name: str, edge: bool = False) -> NodeOrEdgeType:
         catalog = self.snapshot.catalog
         return catalog.edges[type_name] if edge else catalog.nodes[type_name]
 

@@ -22,9 +22,8 @@ import pyarrow.compute as pc
 from omnigraph.core import layout
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import AddressInvalid, OmnigraphError, OptionInvalid, TableNotFound
-from omnigraph.errors import Kind as ErrorKind
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.errors import AddressInvalid, Kind, OmnigraphError, OptionInvalid, TableNotFound
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.read.ndjson import (
     FORMS,
@@ -38,7 +37,6 @@ from omnigraph.read.ndjson import (
 from omnigraph.storage.objects import LargeObjects, locate, open_remote
 from omnigraph.storage.tables import ADDRESS
 
-Kind = NodeType | EdgeType
 FORMATS = (*FORMS, "parquet", "arrow", "csv")
 MANIFEST = "export.json"
 BATCH_ROWS = 65_536
@@ -96,7 +94,7 @@ def export(
 class FolderNotShared(OmnigraphError):
     """The files of an export were written to local folders of other machines."""
 
-    code, kind = "export_folder_not_shared", ErrorKind.INVALID
+    code, kind = "export_folder_not_shared", Kind.INVALID
     default_help = (
         "Export to an s3:// address or a folder all machines share, or use engine='local'."
     )
@@ -174,13 +172,18 @@ def stream(
         yield from record_lines(kind, _rows(snapshot, kind, order), FORMS[format])
 
 
-def batches(snapshot: Snapshot, kind: Kind, order: str | None = None) -> Iterator[pa.RecordBatch]:
+def batches(
+    snapshot: Snapshot, kind: NodeOrEdgeType, order: str | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of one type under the names loads use; always at least one batch."""
     return _plain(kind, _rows(snapshot, kind, order))
 
 
 def _rows(
-    snapshot: Snapshot, kind: Kind, order: str | None, fragments: Sequence[int] | None = None
+    snapshot: Snapshot,
+    kind: NodeOrEdgeType,
+    order: str | None,
+    fragments: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a type, or of some of its fragments. In the order of ids, these are held in memory."""
     table, columns = snapshot.table_of(kind), _columns(kind)
@@ -194,7 +197,7 @@ def _rows(
         yield from rows.combine_chunks().to_batches()
 
 
-def chosen_types(snapshot: Snapshot, names: Sequence[str] | None) -> list[Kind]:
+def chosen_types(snapshot: Snapshot, names: Sequence[str] | None) -> list[NodeOrEdgeType]:
     """The types to write, nodes before edges."""
     known = list(snapshot.catalog.entities())
     if names is None:
@@ -205,12 +208,12 @@ def chosen_types(snapshot: Snapshot, names: Sequence[str] | None) -> list[Kind]:
     return [kind for kind in known if kind.name in names]
 
 
-def _columns(kind: Kind) -> list[str]:
+def _columns(kind: NodeOrEdgeType) -> list[str]:
     ends = ["src", "dst"] if isinstance(kind, EdgeType) else []
     return ["id", *ends, *kind.properties]
 
 
-def shares(snapshot: Snapshot, kind: Kind) -> Iterator[tuple[int, ...]]:
+def shares(snapshot: Snapshot, kind: NodeOrEdgeType) -> Iterator[tuple[int, ...]]:
     """The fragments of a type in groups of about `PART_ROWS` rows; at least one, so that every type has a file."""
     held: list[int] = []
     rows = given = 0
@@ -226,7 +229,7 @@ def shares(snapshot: Snapshot, kind: Kind) -> Iterator[tuple[int, ...]]:
 
 def write_part(
     snapshot: Snapshot,
-    kind: Kind,
+    kind: NodeOrEdgeType,
     folder: ExportFolder,
     format: str,
     fragments: Sequence[int] | None = None,
@@ -313,7 +316,7 @@ def _writer(file: IO[bytes], schema: pa.Schema, format: str) -> Any:
     return pa.ipc.new_file(file, schema)
 
 
-def _plain(kind: Kind, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _plain(kind: NodeOrEdgeType, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches under the names loads use: `from` and `to` instead of `src` and `dst`. Always at least one."""
     names = [{"src": "from", "dst": "to"}.get(n, n) for n in _columns(kind)]
     seen = False
@@ -361,7 +364,7 @@ def export_parts(
     snapshot: Snapshot,
     job: str,
     format: str,
-    kinds: Sequence[Kind],
+    kinds: Sequence[NodeOrEdgeType],
     progress: Callable[[int, int], None],
 ) -> tuple[ExportPart, ...]:
     """Write each type in parts of about a million rows. `progress` gets the number done, and may raise."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang import ir
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import key_ids
 from omnigraph.model.types import INTEGERS, PropType, Scalar
@@ -82,7 +82,7 @@ def _scanned(op: ir.Op) -> ir.NodeScan | None:
 
 
 def _given_keys(
-    op: ir.Join, scan: ir.NodeScan, kinds: list[NodeType | EdgeType]
+    op: ir.Join, scan: ir.NodeScan, kinds: list[NodeOrEdgeType]
 ) -> tuple[tuple[ir.Expr, ...], bool] | None:
     """What rows give for the id of a scan's nodes, or for every member of the key that all its types have."""
     given = dict(_named_by(op, scan.var))
@@ -109,7 +109,7 @@ def _named_by(op: ir.Join, var: str) -> Mapping[str, ir.Expr]:
     return found
 
 
-def _fits(kind: NodeType | EdgeType, name: str) -> bool:
+def _fits(kind: NodeOrEdgeType, name: str) -> bool:
     """Whether the text of a key's member is the same for every value that equals it."""
     prop = kind.properties.get(name)
     return prop is not None and _is_plain(prop.type)

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 
-Kind = NodeType | EdgeType
 Spelling = Callable[[str], str]
 
 
@@ -64,7 +63,7 @@ FORMS = {
 
 
 def record_lines(
-    kind: Kind, batches: Iterable[pa.RecordBatch], form: RecordForm
+    kind: NodeOrEdgeType, batches: Iterable[pa.RecordBatch], form: RecordForm
 ) -> Iterator[bytes]:
     """Graph records as text, made column by column."""
     import duckdb
@@ -111,7 +110,7 @@ def _blocks(lines: pa.ChunkedArray) -> Iterator[tuple[bytes]]:
         yield (chunk.buffers()[2].to_pybytes()[first:last],)
 
 
-def _record(kind: Kind, not_finite: frozenset[str], form: RecordForm) -> str:
+def _record(kind: NodeOrEdgeType, not_finite: frozenset[str], form: RecordForm) -> str:
     """The expression that makes a row's record; names are the schema's, quoted."""
     values = [
         (

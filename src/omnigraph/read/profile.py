@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import TableNotFound
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.values.spelling import to_json
 
@@ -109,7 +109,7 @@ def profile(snapshot: Snapshot, types: Iterable[str] | None = None) -> Profile:
     return Profile(snapshot.commit_id, tuple(_type(snapshot, kind) for kind in kinds))
 
 
-def _type(snapshot: Snapshot, kind: NodeType | EdgeType) -> TypeProfile:
+def _type(snapshot: Snapshot, kind: NodeOrEdgeType) -> TypeProfile:
     table = snapshot.table_of(kind)
     columns = tuple(
         _column(name, str(prop.type), table.scan([name])[name])

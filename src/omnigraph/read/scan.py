@@ -16,7 +16,7 @@ from omnigraph.expressions.filters import closed, push_down, values_tested
 from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjunction, conjuncts, stored_column, stored_columns
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.types import INTEGERS, Scalar
 from omnigraph.read.arrays import NO_POSITIONS, Positions
 from omnigraph.read.budget import checked
@@ -122,7 +122,7 @@ def _ids_named_by(part: ir.Expr, var: str, columns: TableColumns, ctx: Context) 
     return None if tested is None else _as_ids(evaluate(tested[1], ctx.bound) or (), tested[0])
 
 
-def is_identity(expr: ir.Expr, var: str, kind: NodeType | EdgeType) -> bool:
+def is_identity(expr: ir.Expr, var: str, kind: NodeOrEdgeType) -> bool:
     """Whether the expression is the id of `var`, or the only property its id is made of."""
     match expr:
         case ir.IdOf(v):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang import ir
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.columns import arrow_type
 from omnigraph.read.arrays import Ints, Positions
 from omnigraph.read.context import Context
@@ -67,7 +67,7 @@ def entities(found: Entities, wanted: ir.EntityValue, ctx: Context) -> pa.Array:
     return by_type(found, lambda i, where: _structs(kinds[i], where, shape, found.edge, ctx))
 
 
-def entity_shape(kinds: list[NodeType | EdgeType]) -> dict[str, pa.DataType]:
+def entity_shape(kinds: list[NodeOrEdgeType]) -> dict[str, pa.DataType]:
     """The fields of entities of these types, in order. Blobs are left out."""
     names = ["id", "type"] + (["from", "to"] if isinstance(kinds[0], EdgeType) else [])
     shape = dict.fromkeys(names, pa.string())
@@ -78,7 +78,7 @@ def entity_shape(kinds: list[NodeType | EdgeType]) -> dict[str, pa.DataType]:
     return shape
 
 
-def plain_shape(kinds: list[NodeType | EdgeType]) -> dict[str, pa.DataType]:
+def plain_shape(kinds: list[NodeOrEdgeType]) -> dict[str, pa.DataType]:
     """The fields of nodes that a bare variable returns, in order. Blobs and Vectors are left out."""
     shape = dict.fromkeys(["@id", "@type"] if len(kinds) > 1 else ["@id"], pa.string())
     for kind in kinds:
@@ -89,7 +89,7 @@ def plain_shape(kinds: list[NodeType | EdgeType]) -> dict[str, pa.DataType]:
 
 
 def _structs(
-    kind: NodeType | EdgeType,
+    kind: NodeOrEdgeType,
     positions: Positions,
     shape: dict[str, pa.DataType],
     edge: bool,

@@ -21,7 +21,15 @@ import pyarrow.compute as pc
 from omnigraph.errors import Violation
 from omnigraph.expressions.comparing import compare_with
 from omnigraph.lang.ir import CompareOp
-from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType, Property, Range
+from omnigraph.model.catalog import (
+    Catalog,
+    EdgeType,
+    EntityType,
+    NodeOrEdgeType,
+    NodeType,
+    Property,
+    Range,
+)
 from omnigraph.model.changes import NOWHERE, Origin
 from omnigraph.model.frozen import frozen
 from omnigraph.validate.findings import VIOLATIONS_MAX, offenders, plain, shown
@@ -256,7 +264,7 @@ class EdgesPerSource:
 Rule = Unique | Endpoint | EdgesPerSource
 
 
-def rules_between(kind: NodeType | EdgeType, catalog: Catalog) -> Iterator[Rule]:
+def rules_between(kind: NodeOrEdgeType, catalog: Catalog) -> Iterator[Rule]:
     """The rules of a type between rows, besides the uniqueness of ids."""
     yield from (Unique(kind, columns) for columns in kind.uniques)
     if isinstance(kind, EdgeType):

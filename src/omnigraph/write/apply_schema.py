@@ -39,7 +39,7 @@ from omnigraph.lang.schema.steps import (
     Step,
     WidenProperty,
 )
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import ColumnEdit
@@ -47,7 +47,6 @@ from omnigraph.validate import Report
 from omnigraph.values.columns import default_of
 from omnigraph.write.stored_rules import JudgedTables, broken_rules
 
-Kind = NodeType | EdgeType
 SchemaOf = Callable[[str], SchemaIR]  # a schema's hash, as commits name it, to the schema
 
 
@@ -114,7 +113,7 @@ def _published(
     )
 
 
-def _by_table(catalog: Catalog) -> dict[str, Kind]:
+def _by_table(catalog: Catalog) -> dict[str, NodeOrEdgeType]:
     return {kind.table_id: kind for kind in catalog.entities()}
 
 
@@ -141,7 +140,9 @@ class ColumnChanges:
 
 
 def table_edits(
-    steps: tuple[Step, ...], before: Mapping[str, Kind], after: Mapping[str, Kind]
+    steps: tuple[Step, ...],
+    before: Mapping[str, NodeOrEdgeType],
+    after: Mapping[str, NodeOrEdgeType],
 ) -> dict[str, ColumnChanges]:
     """The column changes of the steps, for tables that stay."""
     edits: dict[str, ColumnChanges] = {}
@@ -163,13 +164,13 @@ def table_edits(
     return edits
 
 
-def name_of(kind: Kind, identity: int) -> str:
+def name_of(kind: NodeOrEdgeType, identity: int) -> str:
     """The name a property has in a schema, whatever it is called in another."""
     return next(p.name for p in kind.properties.values() if p.property_id == identity)
 
 
 def _actions(
-    steps: tuple[Step, ...], edits: Mapping[str, ColumnChanges], after: Mapping[str, Kind]
+    steps: tuple[Step, ...], edits: Mapping[str, ColumnChanges], after: Mapping[str, NodeOrEdgeType]
 ) -> Iterator[TableAction]:
     renamed = [s.table_id for s in steps if isinstance(s, RenameType) and s.table_id is not None]
     for step in steps:

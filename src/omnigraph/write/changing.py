@@ -18,12 +18,11 @@ import pyarrow.compute as pc
 from omnigraph.core.overlaid import overlaid
 from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Kind as ErrorKind
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.expressions.comparing import to_mask
 from omnigraph.lang import ir
 from omnigraph.lang.ir import Bound
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType, NodeType
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.frozen import frozen
@@ -46,7 +45,7 @@ from omnigraph.write.mutate import (
     value_context,
 )
 from omnigraph.write.removal import incident_rows
-from omnigraph.write.resolve import Kind, Mode, before_columns, resolve
+from omnigraph.write.resolve import Mode, before_columns, resolve
 from omnigraph.write.resting import Resting
 
 ANSWER_ROWS_MAX = 100_000  # that a write returns; more are rejected before anything is published
@@ -56,7 +55,7 @@ Ints = npt.NDArray[np.int64]
 class NodeHasEdges(OmnigraphError):
     """A node to delete still has edges."""
 
-    code, kind = "node_has_edges", ErrorKind.INVALID
+    code, kind = "node_has_edges", Kind.INVALID
     default_help = "Delete its relationships first, or write DETACH DELETE."
 
 
@@ -146,7 +145,7 @@ class _Work:
     def column(self, name: str) -> pa.Array:
         return self.columns[name]
 
-    def kind(self, target: ir.Target) -> Kind:
+    def kind(self, target: ir.Target) -> NodeOrEdgeType:
         catalog = self.progress.txn.catalog
         if target.kind is ir.TargetKind.NODE:
             return catalog.nodes[target.type_name]
@@ -202,7 +201,7 @@ class _Work:
         of, first = number_rows([encode_any(k.take(pa.array(rows))) for k in keys], len(rows))
         return rows[first], of
 
-    def _given(self, step: ir.Make, kind: Kind, rows: Ints) -> tuple[Incoming, pa.Array]:
+    def _given(self, step: ir.Make, kind: NodeOrEdgeType, rows: Ints) -> tuple[Incoming, pa.Array]:
         index, columns = pa.array(rows), {}
         for end, slot in (("src", step.src), ("dst", step.dst)):
             if slot is not None:
@@ -224,7 +223,7 @@ class _Work:
 
     # --- new values ------------------------------------------------------------------------------------------------
 
-    def put(self, step: ir.Put, kind: Kind) -> None:
+    def put(self, step: ir.Put, kind: NodeOrEdgeType) -> None:
         rows = self._rows_of(step.slot, kind, step.only, step.unless)
         if not len(rows):
             return
@@ -244,7 +243,9 @@ class _Work:
         changes, rests = Changes({kind.table_id: made}), {kind.table_id: Reads(id_tokens(ids))}
         self.progress = self.progress.after(changes, rests).counted(kind, changed.num_rows)
 
-    def _rows_of(self, slot: str, kind: Kind, only: str | None, unless: str | None) -> Ints:
+    def _rows_of(
+        self, slot: str, kind: NodeOrEdgeType, only: str | None, unless: str | None
+    ) -> Ints:
         """The rows whose entity in a slot has a type."""
         held = self.slots[slot]
         mine = to_mask(pc.equal(held.types, kind.name)) & self.chosen(only)
@@ -254,7 +255,7 @@ class _Work:
 
     # --- deletions -------------------------------------------------------------------------------------------------
 
-    def drop(self, step: ir.Drop, kind: Kind) -> None:
+    def drop(self, step: ir.Drop, kind: NodeOrEdgeType) -> None:
         held = self.slots[step.slot]
         if pa.types.is_list(held.ids.type):
             held = Slot(pc.list_flatten(held.ids), pc.list_flatten(held.types))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.core.plan import PublishPlan, Verb
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import OptionInvalid, Violation, WriteConflict
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType
 from omnigraph.model.changes import Changes, Incoming
 from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
@@ -76,7 +76,7 @@ class LoadOutcome:
         return replace(self, rows={name: found[name] for name in sorted(found) if found[name]})
 
 
-def _name_of(kind: NodeType | EdgeType, catalog: Catalog) -> str:
+def _name_of(kind: NodeOrEdgeType, catalog: Catalog) -> str:
     """The name of a type, with its kind if a node and an edge type share it."""
     both = kind.name in catalog.nodes and kind.name in catalog.edges
     return f"{kind.kind}:{kind.name}" if both else kind.name
@@ -178,7 +178,7 @@ class _LoadReading:
 
     source: InputSource
     read: Sequence[Incoming] | None = None
-    kinds: tuple[NodeType | EdgeType, ...] = ()
+    kinds: tuple[NodeOrEdgeType, ...] = ()
 
     def under(self, catalog: Catalog) -> Sequence[Incoming]:
         """The rows of the source as rows of a schema."""

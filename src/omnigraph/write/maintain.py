@@ -12,7 +12,7 @@ from typing import Any
 from omnigraph.core.plan import CreateIndex, PublishPlan, Rewrite, TableAction, Verb
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType, NodeType
 from omnigraph.model.frozen import frozen
 from omnigraph.read.search.storing import text_coverage
 from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table, rewrite_groups
@@ -20,8 +20,6 @@ from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table, rewrite_gro
 UNCOVERED_ROWS_MAX = 4_096  # per index, before automatic maintenance acts
 VECTOR_ROWS_MIN = 20_000  # of a table; fewer vectors are compared as fast as by an index
 SMALL_FRAGMENTS_MAX = 8
-
-Kind = NodeType | EdgeType
 
 
 @frozen
@@ -78,7 +76,7 @@ def optimize(table_id: str, *, rewrite: bool = True) -> Verb:
     return verb
 
 
-def wanted(snapshot: Snapshot, kind: Kind, *, rewrite: bool = True) -> TableWork:
+def wanted(snapshot: Snapshot, kind: NodeOrEdgeType, *, rewrite: bool = True) -> TableWork:
     """All maintenance work for a table; empty once done."""
     table = snapshot.table_of(kind)
     compact = rewrite and _is_scattered(table.fragments())
@@ -93,19 +91,19 @@ def wanted(snapshot: Snapshot, kind: Kind, *, rewrite: bool = True) -> TableWork
     return TableWork(compact, tuple(found) if table.count() else ())
 
 
-def _vector_indices(kind: Kind) -> Iterator[IndexEdit]:
+def _vector_indices(kind: NodeOrEdgeType) -> Iterator[IndexEdit]:
     """The index kind that builds fastest at equal recall: clusters of similar vectors, one byte per number."""
     for name in kind.indexed("vector"):
         metric = kind.properties[name].metric
         yield IndexEdit(name, "IVF_SQ", options=(("metric", metric),))
 
 
-def indexed_columns(catalog: Catalog, kind: Kind) -> list[str]:
+def indexed_columns(catalog: Catalog, kind: NodeOrEdgeType) -> list[str]:
     """The columns of a type with an index by value."""
     return [index.column for index in declared_indices(catalog) if _is_of(index, kind)]
 
 
-def _is_of(index: Any, kind: Kind) -> bool:
+def _is_of(index: Any, kind: NodeOrEdgeType) -> bool:
     """Word indices are separate files, and vectors are not indexed in small tables."""
     return bool(index.table_id == kind.table_id and index.kind == "value")
 
@@ -144,7 +142,7 @@ class IndexState:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def index_states(snapshot: Snapshot, kind: Kind) -> list[IndexState]:
+def index_states(snapshot: Snapshot, kind: NodeOrEdgeType) -> list[IndexState]:
     """The indices of a type, by property. For word indices, their files are listed."""
     table = snapshot.table_of(kind)
     sizes = {f.fragment_id: f.live_rows for f in table.fragments()}
@@ -169,7 +167,7 @@ def index_states(snapshot: Snapshot, kind: Kind) -> list[IndexState]:
 # --- when to act -------------------------------------------------------------------------------------------------
 
 
-def due(snapshot: Snapshot) -> Iterator[Kind]:
+def due(snapshot: Snapshot) -> Iterator[NodeOrEdgeType]:
     """The types whose tables are worth the work now; reads fragments and indices, but no rows."""
     for kind in snapshot.catalog.entities():
         table = snapshot.table_of(kind)

@@ -13,7 +13,7 @@ from omnigraph.expressions.filters import closed, values_tested
 from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjuncts, stored_column, stored_columns
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import key_ids
@@ -32,7 +32,7 @@ class Matched:
 
 def matching(
     txn: WriteTxn,
-    kind: NodeType | EdgeType,
+    kind: NodeOrEdgeType,
     predicate: ir.Expr,
     bound: ir.Bound,
     columns: list[str],
@@ -52,7 +52,7 @@ def matching(
 # --- what names rows -------------------------------------------------------------------------------------------------
 
 
-def named_rows(condition: ir.Expr, kind: NodeType | EdgeType) -> tuple[str, pa.Array] | None:
+def named_rows(condition: ir.Expr, kind: NodeOrEdgeType) -> tuple[str, pa.Array] | None:
     """An indexed column and the only values a matching row can have in it."""
     equal = _equalities(condition)
     if "id" in equal:
@@ -82,13 +82,13 @@ def _texts(values: list[Any]) -> pa.Array:
     return pa.array([value for value in values if value is not None], pa.string())
 
 
-def _key_ids(kind: NodeType | EdgeType, keys: list[tuple[Any, ...]]) -> pa.Array:
+def _key_ids(kind: NodeOrEdgeType, keys: list[tuple[Any, ...]]) -> pa.Array:
     """The ids of keys; one with a value its property cannot hold belongs to no row."""
     ids = [_key_id(kind, key) for key in keys]
     return pa.array([i for i in ids if i is not None], pa.string())
 
 
-def _key_id(kind: NodeType | EdgeType, key: tuple[Any, ...]) -> str | None:
+def _key_id(kind: NodeOrEdgeType, key: tuple[Any, ...]) -> str | None:
     members = []
     for name, value in zip(kind.key or (), key, strict=True):
         prop = kind.properties.get(name)

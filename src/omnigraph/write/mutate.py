@@ -24,7 +24,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.ir import Bound
 from omnigraph.lang.query import QueryKindMismatch, bind_params
 from omnigraph.lang.tree import is_constant
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType, NodeType, Property
 from omnigraph.model.changes import Changes, Incoming, TypeChanges
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
@@ -38,7 +38,7 @@ from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedders
 from omnigraph.write.input.options import Options
 from omnigraph.write.matching import matching
 from omnigraph.write.removal import incident_rows
-from omnigraph.write.resolve import Kind, Mode, actions_of, before_columns, resolve
+from omnigraph.write.resolve import Mode, actions_of, before_columns, resolve
 
 if TYPE_CHECKING:
     from omnigraph.read import Result
@@ -137,7 +137,7 @@ class MutationProgress:
             reads=_united(self.reads, reads or {}),
         )
 
-    def counted(self, kind: Kind, rows: int) -> MutationProgress:
+    def counted(self, kind: NodeOrEdgeType, rows: int) -> MutationProgress:
         """With `rows` more entities touched."""
         if isinstance(kind, EdgeType):
             return replace(self, edges=self.edges + rows)
@@ -163,8 +163,8 @@ def run(statement: ir.Statement, progress: MutationProgress, bound: Bound) -> Mu
             return _delete(predicate, kind, progress, bound)
 
 
-def _kind(target: ir.Target, catalog: Catalog) -> Kind:
-    types: Mapping[str, Kind] = (
+def _kind(target: ir.Target, catalog: Catalog) -> NodeOrEdgeType:
+    types: Mapping[str, NodeOrEdgeType] = (
         catalog.nodes if target.kind is ir.TargetKind.NODE else catalog.edges
     )
     kind = types.get(target.type_name)
@@ -177,7 +177,7 @@ def _kind(target: ir.Target, catalog: Catalog) -> Kind:
 
 
 def _insert(
-    rows: tuple[ir.InsertRow, ...], kind: Kind, progress: MutationProgress, bound: Bound
+    rows: tuple[ir.InsertRow, ...], kind: NodeOrEdgeType, progress: MutationProgress, bound: Bound
 ) -> MutationProgress:
     """New entities; with a key, existing ones are changed in the given fields."""
     try:
@@ -188,7 +188,7 @@ def _insert(
     return progress.after(resolved.changes).counted(kind, len(rows)).broken(resolved.violations)
 
 
-def _given(rows: tuple[ir.InsertRow, ...], kind: Kind, bound: Bound) -> Incoming:
+def _given(rows: tuple[ir.InsertRow, ...], kind: NodeOrEdgeType, bound: Bound) -> Incoming:
     assigned = [{a.property: a.value for a in row.values} for row in rows]
     columns: dict[str, pa.Array] = {}
     absent: dict[str, pa.Array] = {}
@@ -211,7 +211,7 @@ def _value(expr: ir.Expr | None, bound: Bound) -> Any:
 
 
 @contextmanager
-def placed(kind: Kind, prop: Property) -> Iterator[None]:
+def placed(kind: NodeOrEdgeType, prop: Property) -> Iterator[None]:
     """Adds the property to a misfit."""
     try:
         yield
@@ -224,7 +224,7 @@ def value_context() -> ReadingContext:
     return replace(Options().context, typed=True)
 
 
-def misfit_found(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Violation:
+def misfit_found(misfit: Misfit, kind: NodeOrEdgeType, ids: pa.Array | None = None) -> Violation:
     """A value that does not fit, as a violation."""
     entity = ids[misfit.row].as_py() if ids is not None and misfit.row is not None else None
     return replace(misfit.violation(kind.name), id=entity)
@@ -236,7 +236,7 @@ def misfit_found(misfit: Misfit, kind: Kind, ids: pa.Array | None = None) -> Vio
 def _update(
     values: tuple[ir.Assign, ...],
     predicate: ir.Expr,
-    kind: Kind,
+    kind: NodeOrEdgeType,
     progress: MutationProgress,
     bound: Bound,
 ) -> MutationProgress:
@@ -273,7 +273,7 @@ def _assigned(value: ir.Expr, prop: Property, rows: TableRows) -> pa.Array:
 
 
 def _delete(
-    predicate: ir.Expr, kind: Kind, progress: MutationProgress, bound: Bound
+    predicate: ir.Expr, kind: NodeOrEdgeType, progress: MutationProgress, bound: Bound
 ) -> MutationProgress:
     """Delete rows, and with nodes their edges. Rows deleted by an earlier statement are no longer seen."""
     columns = before_columns(kind)
@@ -286,7 +286,7 @@ def _delete(
     return cascade(kind, column(found.rows, "id"), progress)
 
 
-def deletion(kind: Kind, rows: pa.Table) -> Changes:
+def deletion(kind: NodeOrEdgeType, rows: pa.Table) -> Changes:
     """The deletion of rows."""
     return Changes({kind.table_id: TypeChanges(kind, deletes=rows)} if rows.num_rows else {})
 

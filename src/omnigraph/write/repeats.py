@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_type, one_array
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import Scalar
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 KEEP = ("refuse", "first", "last")
 VERSIONS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.DATE, Scalar.DATETIME})
-Kind = NodeType | EdgeType
 
 
 @frozen
@@ -51,7 +50,7 @@ class Repeats:
         """Whether one of several rows is kept, so that all of them must be seen together."""
         return self.keep in ("first", "last") or self.version is not None
 
-    def version_of(self, kind: Kind) -> str | None:
+    def version_of(self, kind: NodeOrEdgeType) -> str | None:
         """The property of a type that holds its version; None if it has no such property."""
         prop = kind.properties.get(self.version or "")
         if prop is None:
@@ -62,7 +61,7 @@ class Repeats:
             )
         return prop.name
 
-    def tombstone_of(self, kind: Kind) -> str | None:
+    def tombstone_of(self, kind: NodeOrEdgeType) -> str | None:
         """The property of a type that deletions set; None if it has no such property."""
         prop = kind.properties.get(self.tombstone or "")
         if prop is None:

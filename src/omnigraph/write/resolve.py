@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.core.plan import Append, Overwrite, Remove, TableAction, Upsert
 from omnigraph.core.txn import TableView, WriteTxn
 from omnigraph.errors import OptionInvalid, TableNotFound, Violation
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType
 from omnigraph.model.changes import (
     NOWHERE,
     UNMARKED,
@@ -48,7 +48,6 @@ from omnigraph.write.repeats import (
     removals,
 )
 
-Kind = NodeType | EdgeType
 Fresh = Callable[[int, datetime], pa.Array]  # makes this many new ids
 
 
@@ -96,7 +95,7 @@ def resolve(
     repeats: Repeats = AS_IT_IS,
 ) -> Resolved:
     """Complete the rows of one input. Unusable rows are left out and reported, up to a limit per rule."""
-    grouped: dict[str, tuple[Kind, list[Incoming]]] = {}
+    grouped: dict[str, tuple[NodeOrEdgeType, list[Incoming]]] = {}
     for part in incoming:
         kind = kind_of(txn.catalog, part)
         grouped.setdefault(kind.table_id, (kind, []))[1].append(part)
@@ -113,7 +112,7 @@ def resolve(
     )
 
 
-def kind_of(catalog: Catalog, part: Incoming) -> Kind:
+def kind_of(catalog: Catalog, part: Incoming) -> NodeOrEdgeType:
     """The type rows belong to."""
     kind = catalog.edges.get(part.type_name) if part.edge else catalog.entity(part.type_name)
     if kind is None:
@@ -198,7 +197,7 @@ def _without_removals(given: Given, repeats: Repeats) -> Given:
 
 def identify(
     txn: WriteTxn,
-    kind: Kind,
+    kind: NodeOrEdgeType,
     parts: list[Incoming],
     fresh: Fresh = fresh_ids,
     limit: int = VIOLATIONS_MAX + 1,  # one more shows that there are more
@@ -214,7 +213,7 @@ def identify(
 class Given:
     """The rows of one type: the columns that were given, and for each the rows that left it out (None: no rows)."""
 
-    kind: Kind
+    kind: NodeOrEdgeType
     ids: pa.Array
     columns: Mapping[str, pa.ChunkedArray]  # without `id`; edges: `src`, `dst`; then any properties
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
@@ -253,7 +252,7 @@ class Given:
         )
 
 
-def _together(kind: Kind, parts: list[Incoming]) -> Given:
+def _together(kind: NodeOrEdgeType, parts: list[Incoming]) -> Given:
     """All rows of a type concatenated, in the column types of its table."""
     schema = arrow_schema(kind)
     names = [n for n in schema.names if any(n in part.rows.column_names for part in parts)]
@@ -409,7 +408,7 @@ def _last_rows(
 # --- whole rows --------------------------------------------------------------------------------------------------
 
 
-def before_columns(kind: Kind) -> list[str]:
+def before_columns(kind: NodeOrEdgeType) -> list[str]:
     """The columns kept of changed or deleted rows: identity, ends, and the members of unique groups."""
     structural = ["id", "src", "dst"] if isinstance(kind, EdgeType) else ["id"]
     return list(dict.fromkeys([*structural, *(name for group in kind.uniques for name in group)]))

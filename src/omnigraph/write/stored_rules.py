@@ -17,7 +17,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.steps import AddConstraint, ChangeCardinality, Constraint, Step
 from omnigraph.merge.rows import Delta, by_fragments
-from omnigraph.model.catalog import Check, EdgeType, NodeType, Range
+from omnigraph.model.catalog import Check, EdgeType, NodeOrEdgeType, NodeType, Range
 from omnigraph.model.changes import NOWHERE
 from omnigraph.model.columns import arrow_schema, one_array
 from omnigraph.model.keys import key_ids
@@ -32,8 +32,6 @@ from omnigraph.validate.rules import (
     row_violations,
 )
 from omnigraph.values.columns import default_of
-
-Kind = NodeType | EdgeType
 
 
 class JudgedTables:
@@ -58,8 +56,8 @@ class JudgedTables:
 
 def broken_rules(
     steps: tuple[Step, ...],
-    before: Mapping[str, Kind],
-    after: Mapping[str, Kind],
+    before: Mapping[str, NodeOrEdgeType],
+    after: Mapping[str, NodeOrEdgeType],
     txn: WriteTxn,
     judged: JudgedTables,
 ) -> tuple[list[Violation], list[str]]:
@@ -93,7 +91,7 @@ def _is_index(step: Step) -> bool:
 
 
 def _broken(
-    step: AddConstraint | ChangeCardinality, kind: Kind, rows: _Stored
+    step: AddConstraint | ChangeCardinality, kind: NodeOrEdgeType, rows: _Stored
 ) -> Iterator[Violation]:
     if isinstance(step, AddConstraint):
         yield from _broken_constraint(step.constraint, kind, rows)
@@ -104,7 +102,9 @@ def _broken(
         yield from miscounted(rule, pc.unique(leaving), leaving)
 
 
-def _broken_constraint(rule: Constraint, kind: Kind, rows: _Stored) -> Iterator[Violation]:
+def _broken_constraint(
+    rule: Constraint, kind: NodeOrEdgeType, rows: _Stored
+) -> Iterator[Violation]:
     fields = rule.fields
     match rule.kind:
         case "unique":
@@ -130,7 +130,7 @@ class _Stored:
     With `changed`, all others were judged before.
     """
 
-    def __init__(self, before: Kind, after: Kind, txn: WriteTxn) -> None:
+    def __init__(self, before: NodeOrEdgeType, after: NodeOrEdgeType, txn: WriteTxn) -> None:
         self._table = txn.snapshot.table(before.table_id)
         self._old_names = {p.property_id: p.name for p in before.properties.values()}
         self._kind = after

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import Violation
 from omnigraph.lang.schema import catalog_of, compile_schema
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.changes import Incoming
 from omnigraph.write.input import records
 from omnigraph.write.input.exact import Record
@@ -414,7 +414,7 @@ def record_lines(draw: st.DrawFn, *, broken: bool) -> list[str]:
 Reading = tuple[dict[str, Any], list[tuple[int | None, str]]]
 
 
-def reading_of(text: str | bytes, rows_of: NodeType | EdgeType | None = None) -> Reading:
+def reading_of(text: str | bytes, rows_of: NodeOrEdgeType | None = None) -> Reading:
     """Everything a reading says, so that two can be compared: rows, what was left out, lines, problems."""
     options, problems = Options(), Problems()
     raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text

@@ -21,11 +21,10 @@ from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType, NodeType
 from omnigraph.model.types import PropType
 
 NODE, EDGE = ir.TargetKind.NODE, ir.TargetKind.EDGE
-Entity = NodeType | EdgeType
 Given = list[tuple[str, ir.Expr, Located]]
 NAMING = (ast.NodePattern, ast.RelPattern, ast.PathPattern, ast.MapProjection)
 MADE = f"{ir.FRESH}made"  # whether MERGE created something for a row, rather than found it
@@ -238,7 +237,7 @@ class WriteBinder:
             self.slots[slot] = (self.column(ids), self.column(kinds))
         return slot
 
-    def kinds_of(self, slot: str, name: str) -> tuple[Entity, ...]:
+    def kinds_of(self, slot: str, name: str) -> tuple[NodeOrEdgeType, ...]:
         """The types the entity in a slot may have."""
         catalog = self.binding.catalog
         if slot in self.made:
@@ -354,7 +353,7 @@ class WriteBinder:
         raise self.binding.error("C017", message, rel.at, help)
 
     def properties(
-        self, given: ast.Expr | None, kind: Entity, at: Located
+        self, given: ast.Expr | None, kind: NodeOrEdgeType, at: Located
     ) -> tuple[tuple[str, str], ...]:
         found = []
         for name, expr, place in self.map_of(given, at):
@@ -362,7 +361,7 @@ class WriteBinder:
             found.append((name, self.column(self.storable(expr, kind, name, place))))
         return tuple(found)
 
-    def storable(self, expr: ir.Expr, kind: Entity, name: str, at: Located) -> ir.Expr:
+    def storable(self, expr: ir.Expr, kind: NodeOrEdgeType, name: str, at: Located) -> ir.Expr:
         """A value as its property can hold it."""
         prop = kind.properties[name]
         if types.is_null(expr.type):
@@ -375,7 +374,7 @@ class WriteBinder:
 
         return stored_time(self.binder, expr, prop, at)
 
-    def known_property(self, kind: Entity, name: str, at: Located) -> None:
+    def known_property(self, kind: NodeOrEdgeType, name: str, at: Located) -> None:
         if name not in kind.properties:
             message = f"{kind.name} has no property `{name}`"
             raise self.binding.unknown("C005", message, at, name, kind.properties)
@@ -525,7 +524,9 @@ class WriteBinder:
                 slot = self.found(expr, f"{number}", item.at)
                 assert isinstance(expr.type, ir.RefValue)  # noqa: S101 - `found` has seen to it
                 catalog = self.binding.catalog
-                held: Mapping[str, Entity] = catalog.edges if expr.type.edge else catalog.nodes
+                held: Mapping[str, NodeOrEdgeType] = (
+                    catalog.edges if expr.type.edge else catalog.nodes
+                )
                 kinds = tuple(held[t] for t in expr.type.types)
             targets = tuple(
                 ir.Target(EDGE if isinstance(k, EdgeType) else NODE, k.name) for k in kinds

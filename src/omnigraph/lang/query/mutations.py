@@ -11,7 +11,7 @@ from omnigraph.lang.query.scope import IDS, CheckContext, Reported, Scope
 from omnigraph.lang.query.typer import ENDS, Typer, no_aggregate, no_ranking
 from omnigraph.lang.query.typing_rules import compatible, is_null, is_string, time_help
 from omnigraph.lang.tree import walk
-from omnigraph.model.catalog import EdgeType, NodeType, Property
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType, Property
 from omnigraph.model.types import PropType
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import read_value
@@ -59,7 +59,7 @@ class StatementChecker:
     """Checks one statement about one type."""
 
     context: CheckContext
-    kind: NodeType | EdgeType
+    kind: NodeOrEdgeType
 
     @property
     def is_edge(self) -> bool:

@@ -15,7 +15,14 @@ from omnigraph.lang.query.check import check
 from omnigraph.lang.schema import lint_schema, parse_schema
 from omnigraph.lang.schema.ast import NodeDecl, PropertyDecl
 from omnigraph.lang.source import Source
-from omnigraph.model.catalog import Catalog, EdgeType, EntityType, NodeType, Property
+from omnigraph.model.catalog import (
+    Catalog,
+    EdgeType,
+    EntityType,
+    NodeOrEdgeType,
+    NodeType,
+    Property,
+)
 from omnigraph.model.names import MAIN
 from omnigraph.policy.guard import Need
 from omnigraph.server.request import Answer, HttpCall
@@ -132,9 +139,7 @@ def _edge(snapshot: Snapshot, kind: EdgeType, written: Declared) -> dict[str, An
     return {**_type(snapshot, kind, "edge", written), **ends}
 
 
-def _type(
-    snapshot: Snapshot, kind: NodeType | EdgeType, word: str, written: Declared
-) -> dict[str, Any]:
+def _type(snapshot: Snapshot, kind: NodeOrEdgeType, word: str, written: Declared) -> dict[str, Any]:
     return {
         "kind": word,
         "name": kind.name,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import EntityNotFound, Kind, TableNotFound
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import Scalar
@@ -69,21 +69,21 @@ def _may_see(call: HttpCall, degree: Degree, snapshot: Snapshot) -> bool:
     return may(call.guard, Need(Action.READ, branch, types=frozenset({degree.edge})))
 
 
-def _kind(snapshot: Snapshot, name: str) -> NodeType | EdgeType:
+def _kind(snapshot: Snapshot, name: str) -> NodeOrEdgeType:
     kind = snapshot.catalog.entity(name)
     if kind is None:
         raise TableNotFound(f"type {name!r} not found")
     return kind
 
 
-def _row(snapshot: Snapshot, kind: NodeType | EdgeType, id: str) -> dict[str, Any] | None:
+def _row(snapshot: Snapshot, kind: NodeOrEdgeType, id: str) -> dict[str, Any] | None:
     blobs = {p.name for p in kind.properties.values() if p.type.scalar is Scalar.BLOB}
     names = [name for name in arrow_schema(kind).names if name not in blobs]
     found = snapshot.table_of(kind).lookup("id", pa.array([id], pa.string()), names).to_pylist()
     return dict(found[0]) if found else None
 
 
-def _ends(row: dict[str, Any], kind: NodeType | EdgeType) -> dict[str, str] | None:
+def _ends(row: dict[str, Any], kind: NodeOrEdgeType) -> dict[str, str] | None:
     if not isinstance(kind, EdgeType):
         return None
     return {

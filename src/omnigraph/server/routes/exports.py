@@ -16,9 +16,10 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError, StoreDenied
 from omnigraph.maintenance.jobs import hold, release
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.read.export import Kind, batches, chosen_types, stream
+from omnigraph.read.export import batches, chosen_types, stream
 from omnigraph.server.errors import NotAcceptable
 from omnigraph.server.request import ARROW, COMMIT_HEADER, LINES, NDJSON, PARQUET, Answer, HttpCall
 from omnigraph.server.routes.reading import BLOCK_BYTES, file_blocks, ipc_blocks
@@ -40,7 +41,7 @@ def export_at(call: HttpCall) -> Iterable[Need]:
 
 def chosen(
     call: HttpCall, branch: str | None, at: str | None, types: Sequence[str] | None
-) -> tuple[Snapshot, list[Kind]]:
+) -> tuple[Snapshot, list[NodeOrEdgeType]]:
     """The requested state and its types, once the caller is authorised to export them."""
     snapshot = call.snapshot(branch, at, action=Action.EXPORT)
     kinds = chosen_types(snapshot, types)
@@ -114,7 +115,7 @@ def _small(blocks: Iterable[bytes]) -> Iterator[bytes]:
             yield block[start : start + BLOCK_BYTES]
 
 
-def _arrow(snapshot: Snapshot, kind: Kind, order: str | None) -> Iterator[bytes]:
+def _arrow(snapshot: Snapshot, kind: NodeOrEdgeType, order: str | None) -> Iterator[bytes]:
     rows = batches(snapshot, kind, order)
     first = next(rows)
     yield from ipc_blocks(first.schema, _chained(first, rows))
@@ -126,7 +127,7 @@ def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _parts(
-    snapshot: Snapshot, kinds: Sequence[Kind], boundary: str, order: str | None
+    snapshot: Snapshot, kinds: Sequence[NodeOrEdgeType], boundary: str, order: str | None
 ) -> Iterator[bytes]:
     """A part for each type, nodes first, in the format of `POST /load`."""
     for kind in kinds:
@@ -140,7 +141,7 @@ def _parts(
     yield f"--{boundary}--\r\n".encode()
 
 
-def _parquet(snapshot: Snapshot, kind: Kind, order: str | None) -> Iterator[bytes]:
+def _parquet(snapshot: Snapshot, kind: NodeOrEdgeType, order: str | None) -> Iterator[bytes]:
     yield from file_blocks(batches(snapshot, kind, order), "parquet")
 
 

@@ -15,9 +15,10 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
 from omnigraph.maintenance import jobs as stored
 from omnigraph.maintenance.jobs import JobRecord
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.read.export import Kind, export_parts
+from omnigraph.read.export import export_parts
 from omnigraph.server.jobs import JobExpired, JobNotFound, Jobs, RunningJob
 from omnigraph.server.request import BYTES, COMMIT_HEADER, Answer, HttpCall
 from omnigraph.server.routes.exports import chosen
@@ -89,7 +90,9 @@ def _begun(call: HttpCall, kind: str, **facts: Any) -> JobRecord:
     return JobRecord(clock.fresh_id(), kind, call.actor, created=now, seen=now, **facts)
 
 
-def _exported(job: RunningJob, snapshot: Snapshot, kinds: list[Kind], kept: int) -> dict[str, Any]:
+def _exported(
+    job: RunningJob, snapshot: Snapshot, kinds: list[NodeOrEdgeType], kept: int
+) -> dict[str, Any]:
     """Write the parts; an export that fails leaves none."""
     id, repo = job.record.job, job.repo
     try:

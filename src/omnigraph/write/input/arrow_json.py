@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from omnigraph.model.catalog import EdgeType, NodeType, Property
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType, NodeType, Property
 from omnigraph.model.columns import SCALARS
 from omnigraph.model.types import FLOATS, PropType, Scalar
 from omnigraph.values.columns import to_column
@@ -25,10 +25,11 @@ from omnigraph.write.input.problems import Unsure
 
 AS_TEXT = frozenset({Scalar.DATE, Scalar.DATETIME, Scalar.BLOB})
 ESCAPED_NAME = r'\\u[0-9a-fA-F]{4}[^"]*"\s*:'
-Kind = NodeType | EdgeType
 
 
-def read_group(lines: Lines, kind: Kind, options: Options, *, envelope: bool) -> InputPart:
+def read_group(
+    lines: Lines, kind: NodeOrEdgeType, options: Options, *, envelope: bool
+) -> InputPart:
     """Lines that all belong to one type as columns; `Unsure` unless they are certainly right."""
     data = lines.data
     if not ((data[lines.starts] == 123) & (data[lines.ends - 1] == 125)).all():
@@ -56,7 +57,7 @@ def _parse(text: pa.Buffer, schema: pa.Schema) -> pa.Table:
     return table
 
 
-def _schema(kind: Kind, envelope: bool) -> pa.Schema:
+def _schema(kind: NodeOrEdgeType, envelope: bool) -> pa.Schema:
     fields = [pa.field("id", pa.string())]
     fields += [pa.field(p.name, _json_type(p.type)) for p in kind.properties.values()]
     ends = [] if isinstance(kind, NodeType) else [("from", pa.string()), ("to", pa.string())]
@@ -77,7 +78,12 @@ class _JsonReading:
     """What was read from some lines, and the lines themselves for what the reader lost."""
 
     def __init__(
-        self, lines: Lines, text: pa.Buffer, kind: Kind, options: Options, outside: frozenset[str]
+        self,
+        lines: Lines,
+        text: pa.Buffer,
+        kind: NodeOrEdgeType,
+        options: Options,
+        outside: frozenset[str],
     ) -> None:
         self.outside = outside  # members beside `data`, which may have the name of a property
         self.lines = lines

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.lang.diagnostics import did_you_mean as nearest
 from omnigraph.lang.schema import words
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType, NodeType, Property
 from omnigraph.model.columns import arrow_type
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
@@ -27,14 +27,13 @@ from omnigraph.write.input.parts import InputPart
 RESERVED = words.RESERVED | {"_tombstone"}
 ENVELOPE = frozenset({"type", "edge", "id", "from", "to", "data"})
 TEXT = PropType(Scalar.STRING)
-Kind = NodeType | EdgeType
 
 
 @frozen
 class Record:
     """One line: a type, and the fields that were given. Edges have `src` and `dst` among them."""
 
-    kind: Kind
+    kind: NodeOrEdgeType
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -76,7 +75,7 @@ def _with_id(data: Mapping[str, Any], record: Mapping[str, Any]) -> Mapping[str,
     return {"id": outer, **data}
 
 
-def read_row(line: bytes, kind: Kind, options: Options) -> Record:
+def read_row(line: bytes, kind: NodeOrEdgeType, options: Options) -> Record:
     """A plain row of a known type: its fields, and for an edge `from` and `to` beside them."""
     data = parse_object(line)
     if isinstance(kind, NodeType):
@@ -181,7 +180,7 @@ def _refuse_reserved(name: str) -> None:
         raise Misfit(f"'{name}' is reserved for the storage", rule="reserved", name=name)
 
 
-def read_fields(data: Mapping[str, Any], kind: Kind, options: Options) -> dict[str, Any]:
+def read_fields(data: Mapping[str, Any], kind: NodeOrEdgeType, options: Options) -> dict[str, Any]:
     """The given fields as values of their types; null is kept as None."""
     if options.compatible:
         data = {n: v for n, v in data.items() if n == "id" or _is_known(n, kind)}
@@ -189,13 +188,15 @@ def read_fields(data: Mapping[str, Any], kind: Kind, options: Options) -> dict[s
     return {name: _field(name, value, kind, options, context) for name, value in data.items()}
 
 
-def _is_known(name: str, kind: Kind) -> bool:
+def _is_known(name: str, kind: NodeOrEdgeType) -> bool:
     """Whether a field names a property; a reserved name is refused even if unknown ones are ignored."""
     _refuse_reserved(name)
     return name in kind.properties
 
 
-def _field(name: str, value: Any, kind: Kind, options: Options, context: ReadingContext) -> Any:
+def _field(
+    name: str, value: Any, kind: NodeOrEdgeType, options: Options, context: ReadingContext
+) -> Any:
     if name == "id":
         return _text(value, "id", "type")
     prop = known_property(name, kind)
@@ -209,7 +210,7 @@ def _field(name: str, value: Any, kind: Kind, options: Options, context: Reading
         raise placed(misfit, prop.name, prop.type) from None
 
 
-def known_property(name: str, kind: Kind) -> Property:
+def known_property(name: str, kind: NodeOrEdgeType) -> Property:
     """The property a field names; raises if there is none."""
     prop = kind.properties.get(name)
     if prop is not None:
@@ -225,7 +226,9 @@ def known_property(name: str, kind: Kind) -> Property:
 # --- records to columns ------------------------------------------------------------------------------------------
 
 
-def to_part(kind: Kind, records: Sequence[Mapping[str, Any]], numbers: Sequence[int]) -> InputPart:
+def to_part(
+    kind: NodeOrEdgeType, records: Sequence[Mapping[str, Any]], numbers: Sequence[int]
+) -> InputPart:
     """Records of one type as columns."""
     structural = ("id",) if isinstance(kind, NodeType) else ("id", "src", "dst")
     given = {name for fields in records for name in fields}

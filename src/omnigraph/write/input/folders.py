@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.values.columns import text_column
 from omnigraph.values.misfit import Misfit
@@ -145,7 +145,7 @@ def _filled(part: InputPart, name: str, column: pa.Array) -> InputPart:
 
 
 def _column(
-    value: FolderValue, kind: NodeType | EdgeType, rows: int, options: Options
+    value: FolderValue, kind: NodeOrEdgeType, rows: int, options: Options
 ) -> dict[str, pa.Array]:
     name = dict(options.columns).get(value.name, value.name)
     if not name or (not value.asked and name not in kind.properties):

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.model.catalog import EdgeType, NodeType
+from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.changes import UNMARKED, Incoming, Marks, Origin, joined
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
@@ -19,7 +19,7 @@ from omnigraph.values.columns import Column
 class InputPart:
     """Some rows of one type: the columns that were given, where a field was left out, and the rows' line numbers."""
 
-    kind: NodeType | EdgeType
+    kind: NodeOrEdgeType
     columns: Mapping[str, Column]
     rows: int
     absent: Mapping[str, pa.BooleanArray] = field(default_factory=dict)

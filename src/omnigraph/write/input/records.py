@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from omnigraph.errors import Violation
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType, NodeType
 from omnigraph.model.frozen import frozen
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.arrow_json import read_group
@@ -35,7 +35,6 @@ from omnigraph.write.input.template import (
     template_of,
 )
 
-Kind = NodeType | EdgeType
 FORMS_MAX = 8  # templates tried per block
 FORM_SHARE_MIN = 0.02  # a template that fits fewer lines ends the search
 HEAD = re.compile(rb'\{[ ]{0,8}"(type|edge)"[ ]{0,8}:[ ]{0,8}"([^"\\]{0,200})"(?=[ ]*[,}])')
@@ -52,7 +51,7 @@ class LineFormat:
 
     catalog: Catalog
     options: Options
-    rows_of: Kind | None = None
+    rows_of: NodeOrEdgeType | None = None
 
     def exactly(self, line: bytes) -> Record:
         if self.rows_of is not None:
@@ -193,7 +192,9 @@ def _by_type(lines: Lines, form: LineFormat, parts: list[InputPart], most: int) 
     return lines.where(left)
 
 
-def _types(lines: Lines, form: LineFormat, most: int) -> tuple[Lines, list[tuple[Kind, Mask]]]:
+def _types(
+    lines: Lines, form: LineFormat, most: int
+) -> tuple[Lines, list[tuple[NodeOrEdgeType, Mask]]]:
     """Lines by the type they name, as far as they have to be read: a full report needs no more."""
     if form.rows_of is not None:
         return lines, [(form.rows_of, np.ones(len(lines), np.bool_))]
@@ -222,7 +223,7 @@ class _Census:
         self._lines = lines
         self._form = form
         self._known: dict[str, int] = {}
-        self.kinds: list[Kind] = []  # by their labels
+        self.kinds: list[NodeOrEdgeType] = []  # by their labels
         self.labels = np.full(len(lines), UNREAD, np.int32)
 
     def by_beginning(self) -> None:
@@ -265,7 +266,7 @@ class _Census:
         return self._known[kind.table_id]
 
 
-def _named(edge: bool, name: str, catalog: Catalog) -> Kind | None:
+def _named(edge: bool, name: str, catalog: Catalog) -> NodeOrEdgeType | None:
     return catalog.edge(name) if edge else catalog.nodes.get(name)
 
 

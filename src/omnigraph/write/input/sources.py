@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from omnigraph.errors import OptionInvalid
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, NodeOrEdgeType, NodeType
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.storage import metrics
@@ -46,7 +46,6 @@ from omnigraph.write.input.tables import (
     suffix_of,
 )
 
-Kind = NodeType | EdgeType
 Reader = Callable[[Catalog, Problems], Iterator[InputPart]]
 FILE_READERS: dict[str, Callable[[str, RowShape, Options, Problems], Iterator[InputPart]]] = {
     ".parquet": read_parquet,
@@ -179,7 +178,7 @@ def _mapping(
     """Types are read in parallel; their errors are merged in the given order."""
     kinds = [(kind_named(name, catalog), value) for name, value in given.items()]
 
-    def read(kind: Kind, value: Any) -> tuple[list[InputPart], Problems]:
+    def read(kind: NodeOrEdgeType, value: Any) -> tuple[list[InputPart], Problems]:
         own = type(problems)()
         return list(_counted(_rows(value, kind, catalog, options, own))), own
 
@@ -283,13 +282,13 @@ def no_rows_in(file: str) -> OptionInvalid:
     return OptionInvalid(f"{file}: rows are read from files that end in {known}")
 
 
-def _nothing(kind: Kind) -> InputPart:
+def _nothing(kind: NodeOrEdgeType) -> InputPart:
     ends = ("id",) if isinstance(kind, NodeType) else ("id", "src", "dst")
     return InputPart(kind, {name: pa.array([], pa.string()) for name in ends}, 0)
 
 
 def _rows(
-    value: Any, kind: Kind, catalog: Catalog, options: Options, problems: Problems
+    value: Any, kind: NodeOrEdgeType, catalog: Catalog, options: Options, problems: Problems
 ) -> Iterator[InputPart]:
     form = LineFormat(catalog, options, kind)
     if isinstance(value, str | os.PathLike) or are_paths(value):
@@ -307,7 +306,7 @@ def _rows(
 
 
 def _rows_of_files(
-    paths: Iterable[Any], form: LineFormat, kind: Kind, problems: Problems
+    paths: Iterable[Any], form: LineFormat, kind: NodeOrEdgeType, problems: Problems
 ) -> Iterator[InputPart]:
     files = [file for path in paths for file in input_files(path)]
     metrics.expected(sum(file.known_size for file in files))
@@ -317,7 +316,7 @@ def _rows_of_files(
 
 
 def _file_rows(
-    file: InputFile, form: LineFormat, kind: Kind, problems: Problems
+    file: InputFile, form: LineFormat, kind: NodeOrEdgeType, problems: Problems
 ) -> Iterator[InputPart]:
     if suffix_of(file.name) in LINES and file.part is None:
         yield from read_blocks(blocks(file.name, form.options), form, problems)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from omnigraph.errors import OptionInvalid, Violation
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType, Property
 from omnigraph.model.changes import Marks
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
@@ -37,7 +37,6 @@ from omnigraph.write.input.unpacking import (
     spread_size,
 )
 
-Kind = NodeType | EdgeType
 Convert = Callable[[Column, PropType, ReadingContext], Column]
 ENCODINGS = {"latin-1": "Latin-1", "cp1252": "Windows-1252", "utf-16": "UTF-16"}
 HEADER_BYTES_MAX = 1 << 20
@@ -78,7 +77,7 @@ class RowShape(Protocol):
 class RowsOf:
     """Each row of a table is a row of one type."""
 
-    kind: Kind
+    kind: NodeOrEdgeType
     catalog: Catalog
     options: Options
 
@@ -148,10 +147,10 @@ def _known(types: Sequence[str]) -> str:
     return f"It has {', '.join(types[:TYPES_NAMED_MAX]) or 'no types yet'}{more}."
 
 
-def kind_named(name: str, catalog: Catalog) -> Kind:
+def kind_named(name: str, catalog: Catalog) -> NodeOrEdgeType:
     """The type of a name; a prefix `node:` or `edge:` decides between two with the same name."""
     prefix, _, rest = name.rpartition(":")
-    kind: Kind | None = None
+    kind: NodeOrEdgeType | None = None
     if prefix in ("", "node"):
         kind = catalog.nodes.get(rest)
     if kind is None and prefix in ("", "edge"):
@@ -244,7 +243,7 @@ def _marks(table: pa.Table) -> Marks:
 
 def _tell(
     found: Iterable[Misfit],
-    kind: Kind,
+    kind: NodeOrEdgeType,
     file: str | None,
     lines: pa.Int64Array,
     problems: Problems,
@@ -304,7 +303,7 @@ def _first_invalid(values: Column) -> int | None:
     return first_row(values, lambda some: _invalid(some) is not None)
 
 
-def _target(name: str, kind: Kind) -> str:
+def _target(name: str, kind: NodeOrEdgeType) -> str:
     """The column of the stored table that a column of the input fills."""
     if name == "id":
         return "id"
@@ -330,7 +329,9 @@ def _identifiers(values: Column, name: str, *, optional: bool) -> Column:
     return texts
 
 
-def _absent(columns: dict[str, Column], kind: Kind, options: Options) -> dict[str, pa.BooleanArray]:
+def _absent(
+    columns: dict[str, Column], kind: NodeOrEdgeType, options: Options
+) -> dict[str, pa.BooleanArray]:
     if options.nulls == "clear":
         return {}
     return {
