@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.expressions.comparing import is_number
+from omnigraph.expressions.lists import ranges
 from omnigraph.graph import Graph
 from omnigraph.model.catalog import Catalog, NodeType
 from omnigraph.model.frozen import frozen
@@ -78,10 +80,10 @@ class GraphArrays:
         """Up to `most` edges of a kind to each of the targets, chosen without repetition."""
         starts, order = self._inwards(kind)
         counts = starts[targets + 1] - starts[targets]
-        rows = np.repeat(starts[targets], counts) + _within(counts)
+        rows = ranges(starts[targets], counts)
         owner = np.repeat(np.arange(len(targets)), counts)
         shuffled = np.lexsort((random.random(len(rows)), owner))
-        chosen = rows[shuffled][_within(counts) < most]
+        chosen = rows[shuffled][ranges(np.zeros_like(counts), counts) < most]
         return self.edges[kind][:, order[chosen]]
 
     def _inwards(self, kind: EdgeKind) -> tuple[Positions, Positions]:
@@ -183,18 +185,8 @@ def _features(table: pa.Table, names: Sequence[str], type_name: str) -> npt.NDAr
             raise OptionInvalid(f"{type_name}.{name} is null in some nodes", help=help)
         if pa.types.is_fixed_size_list(values.type):
             parts.append(values.flatten().to_numpy().reshape(-1, values.type.list_size))
-        elif pa.types.is_boolean(values.type) or _is_number(values.type):
+        elif pa.types.is_boolean(values.type) or is_number(values.type):
             parts.append(values.cast(pa.float64(), safe=False).to_numpy().reshape(-1, 1))
         else:
             raise OptionInvalid(f"{type_name}.{name} is neither a number nor a vector")
     return np.hstack(parts).astype(np.float32) if parts else np.empty((len(table), 0), np.float32)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _within(counts: Positions) -> Positions:
-    """0, 1, 2, … within each of the groups of these sizes."""
-    ends = np.cumsum(counts)
-    return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)

@@ -32,7 +32,6 @@ KERNELS: dict[Op, Callable[[Any, Any], Any]] = {
     Op.GT: pc.greater,
     Op.GE: pc.greater_equal,
 }
-FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 I64_MIN, I64_MAX, U64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 FLOAT_MAX = int(sys.float_info.max)
 EXACT_IN_FLOAT = 2**53
@@ -64,7 +63,7 @@ def to_mask(truth: pa.Array) -> Mask:
 def compare(op: Op, left: Value, right: Value) -> Value:
     """The three-valued comparison of two columns, or of a column and a constant."""
     if isinstance(left, pa.Scalar) and not isinstance(right, pa.Scalar):
-        return compare(FLIPPED[op], right, left)
+        return compare(op.flipped, right, left)
     if left.type == right.type:
         return KERNELS[op](left, right)
     if not (is_number(left.type) and is_number(right.type)):
@@ -96,7 +95,7 @@ def _numbers(op: Op, left: pa.Array, right: pa.Array) -> pa.Array:
         wide = WIDE if mixed else pa.int64()
         return KERNELS[op](left.cast(wide), right.cast(wide))
     if floats[0]:
-        return _numbers(FLIPPED[op], right, left)
+        return _numbers(op.flipped, right, left)
     return _integers_with_floats(op, left, right.cast(pa.float64()))
 
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.expressions import comparing
-from omnigraph.expressions.comparing import FLIPPED, fit, is_number
+from omnigraph.expressions.comparing import fit, is_number
 from omnigraph.expressions.scalar import evaluate
 from omnigraph.lang import ir
 from omnigraph.lang.ir import CompareOp as Op
@@ -181,7 +181,7 @@ def _selecting(expr: ir.Expr, schema: pa.Schema, want: TruthWanted) -> Filter:
         case ir.Has(ir.Literal() as listed, item):
             return _selecting(ir.In(item, listed), schema, want.known)
         case ir.Compare(op, ir.Literal() as left, right) if not isinstance(right, ir.Literal):
-            return _selecting(ir.Compare(FLIPPED[op], right, left), schema, want)
+            return _selecting(ir.Compare(op.flipped, right, left), schema, want)
         case ir.Column():
             return _selecting(ir.Compare(Op.EQ, expr, ir.Literal(True, ir.BOOL)), schema, want)
         case (

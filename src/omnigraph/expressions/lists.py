@@ -48,8 +48,11 @@ def taken_apart(values: pa.Array) -> Lists:
 def ranges(starts: Ints, counts: Ints) -> Ints:
     """The numbers start, start + 1, … of every range, one range after the other."""
     total = int(counts.sum())
+    if not total:
+        return np.empty(0, np.int64)
     ends = np.cumsum(counts)
-    found: Ints = np.repeat(starts - (ends - counts), counts) + np.arange(total)
+    found: Ints = np.repeat(starts - (ends - counts), counts)
+    found += np.arange(total)
     return found
 
 

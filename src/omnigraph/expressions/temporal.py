@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.expressions.comparing import Value
+from omnigraph.expressions.lists import Ints
 from omnigraph.expressions.scalar import kind_of_result, temporal_operation
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
@@ -29,7 +30,6 @@ from omnigraph.values.temporal.kinds import (
 )
 from omnigraph.values.temporal.names import TemporalKind, TemporalOp
 
-Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 SIGN, OFFSET = np.uint64(1 << 63), 1 << 31
 SECOND_MICROS = 1_000_000

@@ -20,11 +20,6 @@ from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
 TEMPORARY = f"{ir.FRESH}t"  # the end of a walk that closes a cycle, which is its destination
-FLIPPED = {
-    ir.Direction.OUT: ir.Direction.IN,
-    ir.Direction.IN: ir.Direction.OUT,
-    ir.Direction.BOTH: ir.Direction.BOTH,
-}
 
 
 def lower(query: checked.Query) -> ir.Query:
@@ -415,7 +410,7 @@ def walked(plan: ir.Op, found: checked.Traversal, dst: str) -> ir.Op:
 
 def walked_back(plan: ir.Op, found: checked.Traversal) -> ir.Op:
     """Walk from the destination, against the direction of the text."""
-    steps = tuple(ir.EdgeStep(s.edge, FLIPPED[s.direction], s.far, s.near) for s in found.steps)
+    steps = tuple(ir.EdgeStep(s.edge, s.direction.flipped, s.far, s.near) for s in found.steps)
     turned = replace(found, src=found.dst, dst=found.src, steps=steps)
     back = walked(plan, turned, found.src)
     return replace(back, backwards=True) if isinstance(back, ir.ShortestPath) else back

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.expressions.lists import Ints
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline import block_steps
-from omnigraph.pipeline.blocks import Begin, Checkpoints, Ints, Layout, NetworkBlocks, Packing
+from omnigraph.pipeline.blocks import Begin, Checkpoints, Layout, NetworkBlocks, Packing
 from omnigraph.pipeline.failures import repeated_read
 from omnigraph.pipeline.frames import GraphFrames, frame
 from omnigraph.pipeline.session import arrow_of

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.pipeline.blocks import STATE, BlockEdges, Ints, Layout, Meet, Parcel, Settle
+from omnigraph.expressions.lists import Ints, ranges
+from omnigraph.pipeline.blocks import STATE, BlockEdges, Layout, Meet, Parcel, Settle
 
 VALUES, HOOKS, ANSWERS, LISTS = 1, 2, 3, 4  # kinds of parcels
 WEDGES_MAX = 4_000_000  # pairs of edges looked at together
@@ -224,8 +225,7 @@ def _spread(
 def _following(starts: Ints, nodes: Ints) -> tuple[Ints, Ints]:
     """The positions of the edges of some nodes, node by node, and the number of each."""
     counts = starts[nodes + 1] - starts[nodes]
-    before = np.cumsum(counts) - counts
-    return np.arange(int(counts.sum())) + np.repeat(starts[nodes] - before, counts), counts
+    return ranges(starts[nodes], counts), counts
 
 
 # --- triangles -----------------------------------------------------------------------------------------------------
@@ -301,8 +301,7 @@ def _corners(
         base = int(wedges[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(wedges, base + WEDGES_MAX, "right")))
         counts = (ends - starts)[first:last]
-        before = np.cumsum(counts) - counts
-        at = np.arange(int(counts.sum())) + np.repeat(starts[first:last] - before, counts)
+        at = ranges(starts[first:last], counts)
         edge = np.repeat(np.arange(first, last), counts)
         wanted = place[edge] * n + above[at]
         where = np.minimum(np.searchsorted(known, wanted), len(known) - 1)

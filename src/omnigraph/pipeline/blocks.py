@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.expressions.lists import Ints
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.session import parallelism
 from omnigraph.storage import metrics
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger("omnigraph.pipeline")
-Ints = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
 BLOCK_NODES = 2_000_000
 BLOCK_EDGES = 1_000_000  # twelve megabytes, of which Spark makes several copies

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.types as at
 
-from omnigraph.expressions.comparing import FLIPPED, fit
+from omnigraph.expressions.comparing import fit
 from omnigraph.expressions.scalar import OPERATORS
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
@@ -78,7 +78,7 @@ class _InSpark:
                 column = self.value(part)
                 return column.isNotNull() if negated else column.isNull()
             case ir.Compare(op, left, right) if is_constant(left):
-                return self._with_constant(FLIPPED[op], right, left)
+                return self._with_constant(op.flipped, right, left)
             case ir.Compare(op, left, right) if is_constant(right):
                 return self._with_constant(op, left, right)
             case ir.Compare(op, left, right):

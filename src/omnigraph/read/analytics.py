@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
+from omnigraph.expressions.lists import ranges
 from omnigraph.model.catalog import EdgeType
 from omnigraph.model.frozen import frozen
+from omnigraph.read.arrays import Ints
 
-Ints = npt.NDArray[np.int64]
 PAIRS_MAX = 20_000_000  # of a source and a node it reaches, held at once
 
 
@@ -139,9 +139,7 @@ def _step(pairs: Ints, starts: Ints, targets: Ints, n: int) -> Ints:
     """The pairs reached in one hop from pairs of a source and a node, once each."""
     source, node = pairs // n, pairs % n
     count = starts[node + 1] - starts[node]
-    offset = np.repeat(starts[node] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
-    at = np.arange(int(count.sum())) + offset
-    return np.unique(np.repeat(source, count) * n + targets[at])
+    return np.unique(np.repeat(source, count) * n + targets[ranges(starts[node], count)])
 
 
 def triangles(net: Network) -> pa.Table:
@@ -156,8 +154,7 @@ def triangles(net: Network) -> pa.Table:
         part = slice(first, first + 1_000_000)
         many = length[part]
         a, b = np.repeat(near[part], many), np.repeat(far[part], many)
-        begin = np.repeat(starts[far[part]] - np.concatenate([[0], np.cumsum(many)[:-1]]), many)
-        c = targets[np.arange(int(many.sum())) + begin]
+        c = targets[ranges(starts[far[part]], many)]
         wanted = a * len(net) + c
         at = np.searchsorted(known, wanted)
         closed = (at < len(known)) & (known[np.minimum(at, max(len(known) - 1, 0))] == wanted)
@@ -191,7 +188,6 @@ def distances(net: Network, sources: Sequence[str]) -> pa.Table:
         found[level] = distance
         distance += 1
         count = starts[level + 1] - starts[level]
-        offset = np.repeat(starts[level] - np.concatenate([[0], np.cumsum(count)[:-1]]), count)
-        reached = np.unique(targets[np.arange(int(count.sum())) + offset])
+        reached = np.unique(targets[ranges(starts[level], count)])
         level = reached[found[reached] < 0]
     return net.table(pa.array(found, mask=found < 0))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.expressions.lists import ranges
+
 Positions = npt.NDArray[np.int32]  # rows of a table, counted in storage order; -1 is "no row"
 Ints = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.integer[Any]]
@@ -23,17 +25,6 @@ _freed = np.empty(4 << 20, np.uint8)
 del _freed
 RUNS_PER_VALUE = 64  # runs for each of the largest values wanted: more are more precise, and slower
 SORT_BELOW = 2_000  # with fewer members than this, sorting beats marking
-
-
-def ranges(starts: Ints, counts: Ints) -> Ints:
-    """The numbers start, start + 1, … of every range, one range after the other."""
-    total = int(counts.sum())
-    if not total:
-        return np.empty(0, np.int64)
-    ends = np.cumsum(counts)
-    found: Ints = np.repeat(starts - (ends - counts), counts)
-    found += np.arange(total)
-    return found
 
 
 def runs(starts: Ints, counts: Ints, sizes: Iterator[int]) -> Iterator[tuple[Ints, Ints]]:

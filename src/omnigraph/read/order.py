@@ -28,11 +28,6 @@ HOPS_WEIGHED_MAX = 16  # more hops than this are expected to reach no further
 SCAN_COST = 0.1  # of a row scanned, in rows made by a hop
 SHARE = {Op.EQ: 0.05, Op.NE: 0.95}  # of rows a comparison keeps, without statistics
 SHARE_OF_RANGE = 0.33
-FLIPPED = {
-    ir.Direction.OUT: ir.Direction.IN,
-    ir.Direction.IN: ir.Direction.OUT,
-    ir.Direction.BOTH: ir.Direction.BOTH,
-}
 
 
 def reorder(op: ir.Op, sizes: Sizes, shares: Shares, is_keyed: Keyed) -> ir.Op:
@@ -227,7 +222,7 @@ class _Orders:
             return replace(
                 link, input=plan, predicate=predicate, into=False, dst_types=self.chain.types[var]
             )
-        steps = tuple(ir.EdgeStep(s.edge, FLIPPED[s.direction], s.far, s.near) for s in link.steps)
+        steps = tuple(ir.EdgeStep(s.edge, s.direction.flipped, s.far, s.near) for s in link.steps)
         return replace(
             link,
             input=plan,

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import LimitExceeded
+from omnigraph.expressions.lists import ranges
 from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import (
     NO_POSITIONS,
@@ -21,7 +22,6 @@ from omnigraph.read.arrays import (
     Ints,
     Mask,
     Positions,
-    ranges,
     runs,
 )
 from omnigraph.read.budget import Held

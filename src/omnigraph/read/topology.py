@@ -13,10 +13,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.expressions.lists import ranges
 from omnigraph.lang.ir import Direction
 from omnigraph.model.frozen import frozen
 from omnigraph.read.adjacency import Adjacency, Merged, made_bytes
-from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions, ranges
+from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions
 from omnigraph.read.budget import checked
 from omnigraph.read.columns import TableColumns
 from omnigraph.storage.tables import FragmentInfo

@@ -53,17 +53,15 @@ from omnigraph.wire.answers import (
     WriteOutput,
     commit_of,
 )
+from omnigraph.wire.contracts import ARROW, COMMIT_HEADER, IF_COMMIT, NDJSON, PARQUET
 from omnigraph.wire.feed import FeedBlock, FeedOutput
 from omnigraph.wire.reading import ReadOutput
 from omnigraph.wire.requests import ROW_COUNTS, InvokeRequest, WriteRequest, WriteStep
 
-ARROW = "application/vnd.apache.arrow.stream"
-IF_COMMIT = "Omnigraph-If-Graph-Commit"
-COMMIT_HEADER = "Omnigraph-Graph-Commit"
 FORMATS = {
-    **dict.fromkeys(FORMS, "application/x-ndjson"),
+    **dict.fromkeys(FORMS, NDJSON),
     "arrow": ARROW,
-    "parquet": "application/vnd.apache.parquet",
+    "parquet": PARQUET,
 }
 DIFF_ROWS_MAX = 10_000
 STREAMED_ROWS_MAX = PART_ROWS  # of an export; a larger one is a job

@@ -17,6 +17,7 @@ from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import foreign
+from omnigraph.wire.contracts import ARROW, NDJSON
 from omnigraph.write.input.files import (
     COMPRESSIONS,
     expand,
@@ -30,8 +31,6 @@ from omnigraph.write.input.problems import InputInvalid
 from omnigraph.write.input.sources import are_paths, is_table, plain_record
 from omnigraph.write.input.tables import as_arrow, suffix_of
 
-NDJSON = "application/x-ndjson"
-ARROW = "application/vnd.apache.arrow.stream"
 OPTIONS = Options()
 CHUNK_BYTES = 1 << 20
 ROWS_CHUNK = 1000

@@ -50,7 +50,6 @@ from omnigraph.server.jobs import Jobs
 from omnigraph.server.limits import Admission, Gate, Holding
 from omnigraph.server.request import (
     GONE,
-    IF_COMMIT,
     OBSERVED,
     STREAMED,
     Answer,
@@ -66,7 +65,7 @@ from omnigraph.server.settings import Bounds, ServerInvalid, graph_id
 from omnigraph.server.telemetry import Telemetry, spanned
 from omnigraph.server.threads import Threads, Turns
 from omnigraph.wire.answers import LoadOutput
-from omnigraph.wire.contracts import CONTRACTS, HTTP_API, OLDEST
+from omnigraph.wire.contracts import CONTRACTS, HTTP_API, IF_COMMIT, OLDEST
 from omnigraph.wire.requests import GraphQuery
 
 T = TypeVar("T")

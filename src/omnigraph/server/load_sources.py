@@ -26,6 +26,7 @@ from omnigraph.server.bodies import GATHER_BYTES, Spool
 from omnigraph.server.errors import RequestInvalid
 from omnigraph.server.jobs import RunningJob
 from omnigraph.server.request import HttpCall
+from omnigraph.wire.contracts import NDJSON
 from omnigraph.write.input.tables import named
 from omnigraph.write.input.unpacking import read_ipc, spread_size
 
@@ -289,7 +290,7 @@ def _digest(parts: list[_Part]) -> str:
 
 def _is_lines(part: _Part) -> bool:
     media = part.headers.get(b"content-type", b"").partition(b";")[0]
-    return media.strip().lower() == b"application/x-ndjson"
+    return media.strip().lower() == NDJSON.encode()
 
 
 def _content(part: _Part) -> bytes:

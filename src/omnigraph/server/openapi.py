@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 import omnigraph
-from omnigraph.server.request import IF_COMMIT, STREAMED
+from omnigraph.server.request import STREAMED
 from omnigraph.server.routing import Route, RouteWork
+from omnigraph.wire.contracts import IF_COMMIT
 
 ERROR_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -23,18 +23,14 @@ from omnigraph.server.bodies import Spool
 from omnigraph.server.errors import LengthAmbiguous, RequestInvalid
 from omnigraph.server.jobs import RunningJob
 from omnigraph.server.settings import Bounds
-from omnigraph.wire.contracts import HTTP_API, NEWEST, OLDEST
+from omnigraph.wire.contracts import HTTP_API, IF_COMMIT, NDJSON, NEWEST, OLDEST
 
 S = TypeVar("S", bound=msgspec.Struct)
 JSON = "application/json"
-NDJSON = "application/x-ndjson"
 LINES = f"{NDJSON}; charset=utf-8"  # of responses
 STREAMED = (NDJSON, "multipart/mixed")  # what loads accept besides JSON
-ARROW = "application/vnd.apache.arrow.stream"
-PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
 BYTES = "application/octet-stream"
-IF_COMMIT = "omnigraph-if-graph-commit"
 OBSERVED = "omnigraph.observed"  # where a scope keeps the record of a request
 GONE = "omnigraph.gone"  # where a scope keeps whether the client has disconnected
 KEY_CHARACTERS_MAX = 255
@@ -42,7 +38,6 @@ ONCE = frozenset(
     (b"authorization", b"content-length", b"content-type", b"content-encoding", b"host",
      b"idempotency-key", HTTP_API.encode(), IF_COMMIT.encode(), b"origin", b"sec-fetch-site", b"transfer-encoding")
 )  # fmt: skip
-COMMIT_HEADER = "Omnigraph-Graph-Commit"
 
 
 @frozen

@@ -20,6 +20,7 @@ from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.expressions.comparing import to_mask
+from omnigraph.expressions.lists import Ints
 from omnigraph.lang import ir
 from omnigraph.lang.ir import Bound
 from omnigraph.model.catalog import EdgeType, NodeOrEdgeType, NodeType
@@ -49,7 +50,6 @@ from omnigraph.write.resolve import Mode, before_columns, resolve
 from omnigraph.write.resting import Resting
 
 ANSWER_ROWS_MAX = 100_000  # that a write returns; more are rejected before anything is published
-Ints = npt.NDArray[np.int64]
 
 
 class NodeHasEdges(OmnigraphError):

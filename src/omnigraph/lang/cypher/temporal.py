@@ -34,7 +34,6 @@ from omnigraph.values.temporal.operations import apply
 from omnigraph.values.temporal.parts import PART_NAMES, TEXTS
 
 K = TemporalKind
-FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 MEMBER = "x%"  # a variable of a list that no text can name
 NAMES = {
     K.DATE: "date",
@@ -348,7 +347,7 @@ def _moment(part: ir.Expr) -> ir.Expr:
 def _with_stored(op: Op, left: ir.Expr, right: ir.Expr) -> ir.Expr:
     """A stored date-time beside another. A constant becomes an equivalent one that filters can express."""
     if types.is_time(right.type):
-        left, right, op = right, left, FLIPPED[op]
+        left, right, op = right, left, op.flipped
     if op in (Op.EQ, Op.NE):
         exact = _exact(right)
         if exact is None:

@@ -197,6 +197,11 @@ class CompareOp(StrEnum):
     GT = ">"
     GE = ">="
 
+    @property
+    def flipped(self) -> CompareOp:
+        """The comparison that holds if this one holds with its sides exchanged."""
+        return CompareOp(self.translate(str.maketrans("<>", "><")))
+
 
 @frozen
 class Compare:

@@ -68,6 +68,17 @@ class Direction(Enum):
     IN = "in"  # from dst to src
     BOTH = "both"
 
+    @property
+    def flipped(self) -> Direction:
+        """The direction seen from the other end."""
+        match self:
+            case Direction.OUT:
+                return Direction.IN
+            case Direction.IN:
+                return Direction.OUT
+            case Direction.BOTH:
+                return self
+
 
 @frozen
 class EdgeStep:

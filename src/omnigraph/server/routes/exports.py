@@ -21,8 +21,9 @@ from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import batches, chosen_types, stream
 from omnigraph.server.errors import NotAcceptable
-from omnigraph.server.request import ARROW, COMMIT_HEADER, LINES, NDJSON, PARQUET, Answer, HttpCall
+from omnigraph.server.request import LINES, Answer, HttpCall
 from omnigraph.server.routes.reading import BLOCK_BYTES, file_blocks, ipc_blocks
+from omnigraph.wire.contracts import ARROW, COMMIT_HEADER, NDJSON, PARQUET
 from omnigraph.wire.requests import ExportQuery, ExportRequest
 
 MIXED = "multipart/mixed"

@@ -20,10 +20,11 @@ from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
 from omnigraph.read.export import export_parts
 from omnigraph.server.jobs import JobExpired, JobNotFound, Jobs, RunningJob
-from omnigraph.server.request import BYTES, COMMIT_HEADER, Answer, HttpCall
+from omnigraph.server.request import BYTES, Answer, HttpCall
 from omnigraph.server.routes.exports import chosen
 from omnigraph.server.routes.reading import BLOCK_BYTES
 from omnigraph.storage.objects import LargeObjects
+from omnigraph.wire.contracts import COMMIT_HEADER
 from omnigraph.wire.jobs import JobOutput, JobProgress, JobsOutput, PartOutput
 from omnigraph.wire.requests import ExportJobRequest, LoadRequest
 

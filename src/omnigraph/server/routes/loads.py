@@ -18,10 +18,11 @@ from omnigraph.policy.questions import Action
 from omnigraph.server.bodies import Spool, media_of
 from omnigraph.server.errors import MediaUnsupported, RequestInvalid
 from omnigraph.server.load_sources import BodyLines, allowed_reference, readable, tables_in
-from omnigraph.server.request import NDJSON, Answer, HttpCall, committed
+from omnigraph.server.request import Answer, HttpCall, committed
 from omnigraph.server.routes.writing import explained
 from omnigraph.values.spelling import to_json
 from omnigraph.wire.answers import CheckedOutput, LoadOutput, PreviewColumn, PreviewOutput, loaded
+from omnigraph.wire.contracts import NDJSON
 from omnigraph.wire.requests import ImportRequest, LoadRequest, PreviewRequest
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.preview import preview, records

@@ -21,7 +21,7 @@ from omnigraph.policy.questions import Action
 from omnigraph.read import Result
 from omnigraph.read.export import write_table
 from omnigraph.server.errors import RequestInvalid
-from omnigraph.server.request import ARROW, COMMIT_HEADER, CSV, PARQUET, Answer, HttpCall
+from omnigraph.server.request import CSV, Answer, HttpCall
 from omnigraph.server.routes.writing import (
     change,
     check_settings,
@@ -31,6 +31,7 @@ from omnigraph.server.routes.writing import (
 from omnigraph.server.slow_queries import watched
 from omnigraph.statements import named_place, written_branch
 from omnigraph.wire.answers import SchemaOutput, SnapshotOutput
+from omnigraph.wire.contracts import ARROW, COMMIT_HEADER, PARQUET
 from omnigraph.wire.reading import ReadManyOutput, ReadOutput, ReadTarget
 from omnigraph.wire.requests import (
     ROW_COUNTS,
