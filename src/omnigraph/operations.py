@@ -54,6 +54,5 @@ from omnigraph.write.apply_schema import apply_schema
 from omnigraph.write.clone import clone_branch, clone_graph
 from omnigraph.write.load import LoadOutcome, load
 from omnigraph.write.merge import merge
-from omnigraph.write.mutate import mutate
-from omnigraph.write.together import together
+from omnigraph.write.mutate import mutate, together
 from omnigraph.write.undo import cherry_pick, reset, revert

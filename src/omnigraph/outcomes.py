@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.core import history
 from omnigraph.core.records import TableChange, type_names
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.frozen import frozen
+from omnigraph.model.instants import time_of
 
 if TYPE_CHECKING:
     from omnigraph.core.publisher import Published
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 def spelled(time: datetime) -> str:
     """A time as every surface writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def moment(micros: int) -> datetime:
-    """The time that many microseconds after 1970."""
-    return datetime.fromtimestamp(micros / 1_000_000, UTC)
 
 
 @frozen
@@ -56,7 +52,7 @@ class Commit:
             parents=entry.parents,
             branch=entry.branch,
             actor=entry.actor,
-            time=datetime.fromtimestamp(entry.time / 1_000_000, UTC),
+            time=time_of(entry.time),
             kind=entry.kind,
             message=entry.message,
             changes={

@@ -15,7 +15,8 @@ from omnigraph.core.proposals import (
     ProposalState,
 )
 from omnigraph.model.frozen import frozen
-from omnigraph.outcomes import moment, spelled
+from omnigraph.model.instants import time_of
+from omnigraph.outcomes import spelled
 
 if TYPE_CHECKING:
     from omnigraph.merge.conflicts import Conflict
@@ -64,7 +65,7 @@ class ThreadEntry:
         return cls(
             kind=event.kind,
             actor=event.actor,
-            time=moment(event.time),
+            time=time_of(event.time),
             text=event.text,
             head=event.head,
             type=None if place is None else place.type,
@@ -123,7 +124,7 @@ class Proposal:
     ) -> Proposal:
         shown = state.head or head
         reviews = tuple(
-            ReviewVerdict(actor, v.kind, v.head, moment(v.time), v.head == shown)
+            ReviewVerdict(actor, v.kind, v.head, time_of(v.time), v.head == shown)
             for actor, v in sorted(state.verdicts.items(), key=lambda item: item[1].time)
         )
         return cls(
@@ -133,8 +134,8 @@ class Proposal:
             author=state.author,
             source=state.source,
             target=state.target,
-            created=moment(state.created),
-            updated=moment(state.event.time),
+            created=time_of(state.created),
+            updated=time_of(state.event.time),
             head=shown,
             reviewers=state.reviewers,
             reviews=reviews,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -322,7 +323,8 @@ def test_text_from_data_stays_in_data_fields() -> None:
         assert PRETENDS[:6] not in json.dumps(document), (name, arguments)
     assert shown > 15, "the text is there, as data"
     assert PRETENDS[:6] not in json.dumps([t.description for t in TOOLS]) + protocol.INSTRUCTIONS
-    assert PRETENDS in resources.read(box, resources.branch_uri(PRETENDS))[1]
+    uri = f"{resources.SCHEME}branches/{quote(PRETENDS, safe='')}"
+    assert PRETENDS in resources.read(box, uri)[1]
 
 
 def test_a_fault_of_ours_is_told_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib.resources import files
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 
@@ -105,11 +105,6 @@ def plain() -> Iterator[Resource]:
 
 def templates() -> Iterator[Resource]:
     return (each for each in RESOURCES if each.is_template)
-
-
-def branch_uri(branch: str) -> str:
-    """The address of the state of a branch."""
-    return f"{SCHEME}branches/{quote(branch, safe='')}"
 
 
 def read(box: Toolbox, uri: str) -> tuple[Resource, str]:

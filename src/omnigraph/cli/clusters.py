@@ -16,6 +16,7 @@ from omnigraph.cli.exits import FAILURE, OK, USAGE, UsageError
 from omnigraph.cli.options import Server, Show, Yes, examples
 from omnigraph.cli.output import Sheet, answer, note, print_sheet, warn
 from omnigraph.cli.removals import confirm
+from omnigraph.model.instants import time_of
 from omnigraph.wording import counted
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ def cluster_history(show: Show, folder: Folder = ".") -> None:
 
     found = list(Ledger(root_of(folder)).history())
     rows = [
-        [r.number, r.state, r.actor or "", ago(_when(r.time)), ", ".join(r.changes)] for r in found
+        [r.number, r.state, r.actor or "", ago(time_of(r.time)), ", ".join(r.changes)]
+        for r in found
     ]
     columns = ["revision", "state", "actor", "when", "changes"]
     print_sheet(show, Sheet(columns, rows, document=[msgspec.to_builtins(r) for r in found]))
@@ -315,9 +317,3 @@ def _status_lines(found: Status) -> Iterator[str]:
         yield f"  {address}: {why}"
     if not found.drift:
         yield "the graphs are as they were applied"
-
-
-def _when(micros: int) -> Any:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(micros / 1_000_000, UTC)

@@ -193,12 +193,12 @@ def maintain(
 
 
 def _show_actions(show: Show, actions: Sequence[MaintenanceAction]) -> None:
-    from datetime import UTC, datetime
+    from omnigraph.model.instants import time_of
 
     columns = ["time", "kind", "branch", "detail", "seconds"]
     rows = [
         [
-            datetime.fromtimestamp(action.time / 1_000_000, UTC).isoformat(timespec="seconds"),
+            time_of(action.time).isoformat(timespec="seconds"),
             action.kind,
             action.branch,
             action.detail,

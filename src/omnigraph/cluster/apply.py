@@ -7,7 +7,6 @@ continues from there. An apply that is overtaken by another one notices before i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +27,7 @@ from omnigraph.cluster.resources import (
     kind_of,
 )
 from omnigraph.core import layout
+from omnigraph.core.clock import REAL
 from omnigraph.core.plan import PublishPlan
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import GraphExists, OmnigraphError
@@ -81,7 +81,7 @@ def apply_plan(
     begun = Revision(
         plan.base + 1,
         "applying",
-        _now(),
+        REAL.now(),
         plan.wanted.digest,
         before,
         plan.wanted.resources,
@@ -95,7 +95,7 @@ def apply_plan(
         begun,
         number=begun.number + 1,
         state="incomplete" if run.errors else "applied",
-        time=_now(),
+        time=REAL.now(),
         resources=dict(sorted(run.resources.items())),
         wanted=plan.wanted.resources if run.errors else {},
         errors=run.errors,
@@ -117,10 +117,6 @@ def _check(plan: Plan, delete: frozenset[str]) -> None:
             f"this would delete {', '.join(unsaid)} with all data and history",
             details={"graphs": unsaid},
         )
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000
 
 
 @dataclass(slots=True)

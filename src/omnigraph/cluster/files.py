@@ -50,6 +50,7 @@ from omnigraph.lang.source import Source
 from omnigraph.maintenance.status import checked
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.frozen import frozen
+from omnigraph.model.names import GRAPH_ID
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.policy.cedar import Policy, policy_of
 from omnigraph.storage.objects import locate
@@ -59,7 +60,6 @@ VERSION = 1
 CLUSTER = "cluster"  # what a policy applies to, besides graphs
 CYPHER = ".cypher"
 QUERY_FILES = (".gq", CYPHER)
-GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
 REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 SENT_KEY = re.compile(r"\$\{[A-Z0-9_]+_API_KEY\}")
 PROVIDERS = ("openai", "openai-compatible", "gemini", "local", "mock")

@@ -8,7 +8,6 @@ appears whose files were collected. Then the write is retried.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -36,6 +35,7 @@ from omnigraph.core.stage import stage
 from omnigraph.core.txn import WriteTxn
 from omnigraph.core.verify import Objection, store_checks, verified
 from omnigraph.errors import BranchExists, RetriesExhausted
+from omnigraph.model.instants import time_of
 from omnigraph.model.names import branch_name
 
 
@@ -92,7 +92,7 @@ def _ticket(repo: Repository, request: Request) -> Ticket:
 
 def _plan(repo: Repository, ticket: Ticket, base: Commit) -> PublishPlan:
     snapshot = repo.snapshot(base)
-    now = datetime.fromtimestamp(ticket.instant / 1_000_000, UTC)
+    now = time_of(ticket.instant)
     return ticket.request.verb(WriteTxn(snapshot, ticket.request.branch, now, snapshot.catalog))
 
 

@@ -28,6 +28,7 @@ from omnigraph.errors import (
     ObjectNotFound,
 )
 from omnigraph.model.frozen import frozen
+from omnigraph.model.instants import micros_of, time_of
 from omnigraph.model.names import BranchName, branch_name, canonical
 
 LOG_PAGE_COMMITS_MAX = 32
@@ -221,8 +222,8 @@ def at_time(repo: Repository, branch: str, micros: int) -> Commit:
 
 def _iso(micros: int) -> str:
     try:
-        return datetime.fromtimestamp(micros / 1e6, UTC).isoformat()
-    except (ValueError, OverflowError):  # before year 1
+        return time_of(micros).isoformat()
+    except OverflowError:  # before year 1
         return "that time"
 
 
@@ -242,7 +243,7 @@ def _micros(when: datetime | date) -> int:
         when = datetime(when.year, when.month, when.day, tzinfo=UTC)
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
-    return int(when.timestamp() * 1_000_000)
+    return micros_of(when)
 
 
 def _parse_time(repo: Repository, text: str) -> int | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from enum import Enum
 from typing import Any
 
@@ -29,9 +29,9 @@ from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.tree import conjunction, conjuncts, is_constant, rebuild, stored_column
 from omnigraph.model.columns import property_type
 from omnigraph.model.frozen import frozen
+from omnigraph.model.instants import micros_of
 
 NESTING_MAX = 20  # levels of parentheses passed to Lance's parser
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INVERSE = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.GT: Op.LE, Op.LE: Op.GT}
 
 
@@ -330,7 +330,7 @@ def stored(value: Any, kind: pa.DataType) -> Any:
         case str() if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return value
         case datetime() if pa.types.is_timestamp(kind) and value.tzinfo is not None:
-            return (value - EPOCH) // timedelta(microseconds=1)
+            return micros_of(value)
         case date() if pa.types.is_date(kind) and not isinstance(value, datetime):
             return value
     raise _Inexpressible

@@ -21,7 +21,7 @@ From a checked query to what an engine runs:
 - `lower`        checked query to plan
 - `rewrite`      plans to cheaper plans
 - `cast`         values of one type as values of another; the meaning of expressions is in `omnigraph.expressions`
-- `plan_text`    a plan as text, its conditions as they were written; `composite_text` those over lists and maps
+- `plan_text`    a plan as text, its conditions as they were written
 """
 
 import omnigraph.lang.codes  # noqa: F401  every diagnostic looks its code up in the catalogue

@@ -15,7 +15,7 @@ from omnigraph.lang.query import checked
 from omnigraph.lang.query.ast import BlockKind
 from omnigraph.lang.query.check import union_type
 from omnigraph.lang.query.search import ranked_variable
-from omnigraph.lang.tree import conjunction, variables, walk
+from omnigraph.lang.tree import filtered, variables, walk
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
@@ -263,11 +263,6 @@ def lower_block(
 ) -> ir.Op:
     """The rows of a block; `outer` are the variables of the row it is correlated with, if it is nested."""
     return BlockLowering(block, ranked, outer).lower()
-
-
-def filtered(plan: ir.Op, predicates: tuple[ir.Expr, ...]) -> ir.Op:
-    predicate = conjunction(predicates)
-    return plan if predicate is None else ir.Filter(plan, predicate)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
-from omnigraph.lang.tree import conjunction, conjuncts, transform_plan, variables
+from omnigraph.lang.tree import conjunction, conjuncts, filtered, transform_plan, variables
 
 Rewrite = Callable[[ir.Op], ir.Op]
 Parts = tuple[ir.Expr, ...]  # conditions all of which must be true
@@ -54,12 +54,7 @@ def _push_filter(node: ir.Op) -> ir.Op:
     if not isinstance(node, ir.Filter):
         return node
     plan, stay = _push(node.input, conjuncts(node.predicate))
-    return _filtered(plan, stay)
-
-
-def _filtered(plan: ir.Op, parts: Parts) -> ir.Op:
-    predicate = conjunction(parts)
-    return plan if predicate is None else ir.Filter(plan, predicate)
+    return filtered(plan, stay)
 
 
 def _push(plan: ir.Op, parts: Parts) -> tuple[ir.Op, Parts]:
@@ -92,7 +87,7 @@ def _push(plan: ir.Op, parts: Parts) -> tuple[ir.Op, Parts]:
 def _pushed(plan: ir.Op, parts: Parts) -> ir.Op:
     """The conditions somewhere in the plan: inside it, or right above it."""
     below, stay = _push(plan, parts)
-    return _filtered(below, stay)
+    return filtered(below, stay)
 
 
 def _push_into_walk(plan: ir.Expand | ir.ShortestPath, parts: Parts) -> tuple[ir.Op, Parts]:
@@ -154,7 +149,7 @@ def _join_on(node: ir.Op) -> ir.Op:
             stay.append(part)
         else:
             join = replace(join, on=(*join.on, pair))
-    return _filtered(join, tuple(stay))
+    return filtered(join, tuple(stay))
 
 
 def _equal_sides(part: ir.Expr, right: frozenset[str]) -> tuple[ir.Expr, ir.Expr] | None:

@@ -26,6 +26,9 @@ class Place(NamedTuple):
     end: int
 
 
+NOWHERE = Place(0, 0)
+
+
 def between(first: Located, last: Located) -> Place:
     """From the start of one place to the end of another."""
     return Place(first.start, last.end)

@@ -148,6 +148,17 @@ def conjunction(parts: tuple[ir.Expr, ...]) -> ir.Expr | None:
     return unique[0] if len(unique) == 1 else ir.And(unique)
 
 
+def filtered(plan: ir.Op, predicates: tuple[ir.Expr, ...]) -> ir.Op:
+    """The rows of a plan that satisfy all of the predicates."""
+    predicate = conjunction(predicates)
+    return plan if predicate is None else ir.Filter(plan, predicate)
+
+
+def is_null_literal(expr: ir.Expr) -> bool:
+    """The literal `null`, which takes the type its place requires."""
+    return isinstance(expr, ir.Literal) and expr.value is None
+
+
 def stored_column(expr: ir.Expr) -> str | None:
     """The column of a type's table that holds a property, an id or an end of an edge; None for anything else."""
     match expr:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.lang.checks import parse_checks
 from omnigraph.maintenance.collection import Retention, collect
 from omnigraph.model.frozen import frozen
+from omnigraph.model.instants import time_of
 from omnigraph.model.names import MAIN
 from omnigraph.storage.disk import strays
 from omnigraph.storage.objects import number_of
@@ -176,7 +176,7 @@ def check_times(patient: Patient) -> Iterator[Finding]:
     latest = repo.clock.now() + repo.limits.clock_skew_seconds_max * 1_000_000
     for branch, head in patient.heads.items():
         if head.time > latest:
-            when = datetime.fromtimestamp(head.time / 1e6, UTC).date()
+            when = time_of(head.time).date()
             yield Finding(
                 WARNING,
                 "times",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.core.footprints import NO_IDS
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.merge.changed import Between
@@ -46,7 +47,6 @@ from omnigraph.storage.tables import ADDRESS
 
 Row = Mapping[str, Any]
 Part = Mapping[str, pa.Array | None]  # by table the ids to include; None: all of them
-NO_IDS = pa.array([], pa.string())
 
 
 @frozen

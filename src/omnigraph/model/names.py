@@ -12,6 +12,7 @@ BranchName = NewType("BranchName", str)
 NAME_BYTES_MAX = 255
 SHOWN_CHARACTERS_MAX = 40  # of a name that is refused
 MAIN = BranchName("main")
+GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")  # of a graph of a server or a cluster
 
 _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
 _ENCODED = re.compile(r"(?:[a-z0-9-]|_[0-9a-f]{2})+")

@@ -16,12 +16,11 @@ from typing import Any
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
-from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import COMPRESSIONS, expand, is_one_array, look_at, size_of
 from omnigraph.write.input.folders import FolderValue
 from omnigraph.write.input.input_files import input_files
 from omnigraph.write.input.lakes.parts import LakePart
-from omnigraph.write.input.mapping import RowMapping, Wide
+from omnigraph.write.input.mapping import Mapped, RowMapping, Sources, Wide
 from omnigraph.write.input.options import CsvFormat
 from omnigraph.write.input.sources import FILE_READERS, LINES, are_paths, no_rows_in, type_not_said
 from omnigraph.write.input.tables import kind_named, row_groups, suffix_of

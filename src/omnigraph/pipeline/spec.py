@@ -41,9 +41,8 @@ from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.pipeline.databases import database_rows
 from omnigraph.write.input.change_records import ChangeFormat, change_format
-from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.expressions import MappingInvalid
-from omnigraph.write.input.mapping import RowMap, Wide
+from omnigraph.write.input.mapping import Mapped, RowMap, Sources, Wide
 from omnigraph.write.input.options import CsvFormat, Options
 from omnigraph.write.repeats import Repeats
 

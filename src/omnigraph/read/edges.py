@@ -7,7 +7,6 @@ look-ups load the topology.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import numpy as np
 import pyarrow.compute as pc
@@ -23,7 +22,7 @@ from omnigraph.read.columns import TableColumns, columns_of
 from omnigraph.read.context import Context
 from omnigraph.read.topology import Topology, TopologyTables, build, extend
 from omnigraph.read.topology_files import load_topology, store_topology
-from omnigraph.storage.objects import LargeObjects, locate, open_objects
+from omnigraph.storage.objects import large_objects
 from omnigraph.storage.tables import ADDRESS
 
 LOOKUP_FRONTIER_MAX = 64  # nodes
@@ -83,16 +82,12 @@ def _known(tables: TopologyTables, cache: Cache) -> Topology | None:
         root, path, _ = tables.edge.identity
         absent = ("no topology file", root, path)
         if cache.get(absent) is None:
-            found = load_topology(_store(root), path)
+            found = load_topology(large_objects(root), path)
             if found is None:
                 cache.put(absent, True, 64)
             else:
                 cache.put(key, found, found.base.nbytes)
     return found if isinstance(found, Topology) else None
-
-
-def _store(root: str) -> LargeObjects:
-    return cast(LargeObjects, open_objects(locate(root)))
 
 
 def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> int:
@@ -112,7 +107,7 @@ def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> in
     found, _ = _obtain(tables, cache)
     cache.put(("topology", tables.home), found, found.base.nbytes)
     root, path, _ = tables.edge.identity
-    return store_topology(_store(root), path, found)
+    return store_topology(large_objects(root), path, found)
 
 
 # --- look-ups ----------------------------------------------------------------------------------------------------

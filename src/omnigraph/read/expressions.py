@@ -75,7 +75,7 @@ class Bindings:
             case ir.EndpointOf(var, end):
                 return values.entity_column(rows.entities(var), end.value, ctx)
             case ir.TypeOf(var):
-                return _type_names(rows.entities(var))
+                return rows.entities(var).type_names()
             case ir.EntityOf(var, wanted):
                 return values.entities(rows.entities(var), wanted, ctx)
             case ir.PathOf(var):
@@ -121,12 +121,6 @@ def _paths(rows: Rows, var: str) -> Paths:
 
 
 # --- entities ----------------------------------------------------------------------------------------------------
-
-
-def _type_names(entities: Entities) -> pa.Array:
-    names = pa.array(entities.types, pa.string())
-    codes = np.zeros(len(entities.position), np.int32) if entities.code is None else entities.code
-    return names.take(pa.array(codes, mask=entities.position < 0))
 
 
 def _same(left: Entities, right: Entities) -> pa.Array:

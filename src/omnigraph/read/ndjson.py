@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.expressions.filters import string
 from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
@@ -123,7 +124,7 @@ def _record(kind: NodeOrEdgeType, not_finite: frozenset[str], form: RecordForm) 
     ]
     id = ("id", '"id"')
     is_edge = isinstance(kind, EdgeType)
-    head = [("edge" if is_edge else "type", _text(kind.name)), *([id] if form.id_beside else [])]
+    head = [("edge" if is_edge else "type", string(kind.name)), *([id] if form.id_beside else [])]
     ends = [("from", '"src"'), ("to", '"dst"')] if is_edge else []
     data = _object(values if form.id_beside else [id, *values])
     # A merge into an empty object leaves nulls out.
@@ -132,14 +133,11 @@ def _record(kind: NodeOrEdgeType, not_finite: frozenset[str], form: RecordForm) 
 
 
 def _object(fields: Sequence[tuple[str, str]]) -> str:
-    return "json_object(" + ", ".join(f"{_text(name)}, {value}" for name, value in fields) + ")"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return "json_object(" + ", ".join(f"{string(name)}, {value}" for name, value in fields) + ")"
 
 
 def quoted(name: str) -> str:
+    """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
 
 

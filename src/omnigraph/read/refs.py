@@ -114,7 +114,7 @@ def resolve(expr: ir.Expr, given: pa.Array, ctx: Context) -> pa.Array:
         case ir.RefGet(part, name, kind):
             return _property(_named(part, given, ctx), name, kind, ctx)
         case ir.RefType(part):
-            return _types(_named(part, given, ctx))
+            return _named(part, given, ctx).type_names()
         case ir.RefEnd(part, end):
             return _ends(_named(part, given, ctx), end, ctx)
         case ir.RefKeys(part):
@@ -143,12 +143,6 @@ def _property(found: Entities, name: str, kind: PropType, ctx: Context) -> pa.Ar
         return lists.fitted(columns.take(name, positions), shape)
 
     return values.by_type(found, fetch)
-
-
-def _types(found: Entities) -> pa.Array:
-    names = pa.array(found.types, pa.string())
-    codes = np.zeros(len(found.position), np.int32) if found.code is None else found.code
-    return names.take(pa.array(codes, mask=found.position < 0))
 
 
 def _ends(found: Entities, end: ir.End, ctx: Context) -> pa.Array:
@@ -243,7 +237,7 @@ def carried(given: pa.Array, kind: ir.RefValue, ctx: Context) -> pa.Array:
     """References as the types and the ids of what they name."""
     named = entities(given, kind.types, kind.edge, ctx)
     ids = values.entity_column(named, "id", ctx) if kind.types else pa.nulls(len(given), TEXT)
-    return lists.structs([_types(named), ids], CARRIED, _valid(given))
+    return lists.structs([named.type_names(), ids], CARRIED, _valid(given))
 
 
 def arrived(given: pa.Array, kind: ir.RefValue, ctx: Context) -> pa.Array:

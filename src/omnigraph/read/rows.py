@@ -52,6 +52,12 @@ class Entities:
     def nbytes(self) -> int:
         return self.position.nbytes + (0 if self.code is None else self.code.nbytes)
 
+    def type_names(self) -> pa.Array:
+        """The name of the type of each; null where unbound."""
+        codes = np.zeros(len(self.position), np.int32) if self.code is None else self.code
+        names = pa.array(self.types, pa.string())
+        return names.take(pa.array(codes, mask=self.position < 0))
+
     def of_type(self, i: int) -> Mask:
         """Which rows are bound to an entity of the i-th type."""
         bound: Mask = self.position >= 0
@@ -232,10 +238,6 @@ class Rows:
             variables={k: v for k, v in self.variables.items() if k in live},
             scores={k: v for k, v in self.scores.items() if k in live},
         )
-
-    def bind(self, **variables: Variable) -> Rows:
-        """With more variables."""
-        return replace(self, variables=self.variables | variables)
 
     def with_variables(self, variables: dict[str, Variable]) -> Rows:
         return replace(self, variables=self.variables | variables)

@@ -27,12 +27,10 @@ from omnigraph.policy.questions import Action
 from omnigraph.read.blobs import Blob
 from omnigraph.read.export import PART_ROWS, Exported, ExportFolder, ExportPart, ending
 from omnigraph.read.ndjson import FORMS
-from omnigraph.remote.blobs import open_blob
 from omnigraph.remote.feed import RemoteBaseline, RemoteFeed
 from omnigraph.remote.jobs import Job, bytes_in, export_by_job, job, jobs, saved, settled
-from omnigraph.remote.results import RemoteDiff, RemoteResult, RemoteSnapshot, received
+from omnigraph.remote.results import RemoteDiff, RemoteResult, RemoteSnapshot, open_blob, received
 from omnigraph.remote.sources import records_of, upload_of
-from omnigraph.remote.stored import invoke, permits, stored_queries
 from omnigraph.remote.transport import (
     Answer,
     HttpRequest,
@@ -49,6 +47,7 @@ from omnigraph.wire.answers import (
     ChangeOutput,
     ConflictOutput,
     DiffOutput,
+    PermissionsOutput,
     SnapshotOutput,
     WriteOutput,
     commit_of,
@@ -121,15 +120,21 @@ class RemoteGraph(Graph):
 
         Without tokens there is no policy, and so False.
         """
-        return permits(self._http, action, branch)
+        query = {"branch": branch}
+        found = self._http.json(PermissionsOutput, "GET", "/permissions", query=query, safe=True)
+        return found.actor is not None and found.actions.get(str(action), False)
 
     def stored_queries(self) -> list[dict[str, Any]]:
         """The stored queries of the server, as it describes them."""
-        return stored_queries(self._http)
+        found = self._http.json(dict[str, list[dict[str, Any]]], "GET", "/queries", safe=True)
+        return found["queries"]
 
     def invoke(self, name: str, **options: Any) -> dict[str, Any]:
         """Run a stored query: `params`, `branch`, `snapshot`; for a mutation also `message` and `dry_run`."""
-        return invoke(self._http, name, InvokeRequest(**options))
+        asked = InvokeRequest(**options)
+        safe = asked.expect_mutation is False
+        path = f"/queries/{segment(name)}"
+        return self._http.json(dict[str, Any], "POST", path, asked, safe=safe)
 
     def poll(self, **query: Any) -> FeedOutput:
         """One page of the change feed: `branch`, `start`, `cursor`, `kind`, `type`, `op`."""

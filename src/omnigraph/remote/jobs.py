@@ -15,6 +15,7 @@ import msgspec
 
 from omnigraph.errors import Cancelled, Corrupt, Kind, OmnigraphError
 from omnigraph.model.frozen import frozen
+from omnigraph.model.instants import time_of
 from omnigraph.read.export import Exported, ExportFolder, ExportPart
 from omnigraph.remote.transport import (
     Answer,
@@ -25,7 +26,7 @@ from omnigraph.remote.transport import (
     segment,
 )
 from omnigraph.storage import metrics
-from omnigraph.wire.answers import LoadOutput, moment
+from omnigraph.wire.answers import LoadOutput
 from omnigraph.wire.jobs import JobOutput, JobsOutput, PartOutput
 from omnigraph.write.input.files import expand, size_of
 
@@ -120,7 +121,7 @@ def job_of(http: Transport, answer: JobOutput) -> Job:
         status=answer.status,
         branch=answer.branch,
         actor=answer.actor_id,
-        created=moment(answer.created_at),
+        created=time_of(answer.created_at),
         phase=answer.progress.phase,
         done=answer.progress.done,
         total=answer.progress.total,

@@ -13,10 +13,11 @@ from omnigraph.merge.diff import Diff, RowDiff
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import SCALARS, one_array
 from omnigraph.model.frozen import frozen
+from omnigraph.read.blobs import Blob
 from omnigraph.read.explain import Explanation
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
-from omnigraph.remote.transport import NotServed
+from omnigraph.remote.transport import Answer, HttpRequest, NotServed, RemoteFailure, Transport
 from omnigraph.wire.answers import DiffOutput
 
 
@@ -133,3 +134,36 @@ class RemoteDiff(Diff):
 
     def to_arrow(self) -> dict[str, pa.Table]:
         raise NotServed("to_arrow is not available through a server: it sends changed cells only")
+
+
+# --- blobs -------------------------------------------------------------------------------------------------------
+
+
+@frozen
+class RemoteBytes:
+    """The bytes of a blob on a server, at one commit."""
+
+    http: Transport
+    asked: Mapping[str, Any]
+    length: int
+
+    def size(self) -> int:
+        return self.length
+
+    def read_range(self, offset: int, size: int) -> bytes:
+        headers = {"Range": f"bytes={offset}-{offset + size - 1}"}
+        request = HttpRequest("GET", "/blob", self.asked, headers=headers, safe=True)
+        return self.http.send(request, lambda answer: bytes(answer.data))
+
+
+def open_blob(http: Transport, asked: Mapping[str, Any]) -> Blob:
+    """Open a blob; raises if it does not exist."""
+    try:
+        size = http.send(HttpRequest("HEAD", "/blob", asked, safe=True), _length)
+    except RemoteFailure:  # a response without a body has no reason
+        size = http.send(HttpRequest("GET", "/blob", asked, safe=True), _length)
+    return Blob(RemoteBytes(http, asked, size))
+
+
+def _length(answer: Answer) -> int:
+    return int(answer.headers["Content-Length"])

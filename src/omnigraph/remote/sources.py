@@ -28,13 +28,12 @@ from omnigraph.write.input.files import (
 from omnigraph.write.input.json_arrays import as_lines
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.problems import InputInvalid
-from omnigraph.write.input.sources import are_paths, is_table, plain_record
+from omnigraph.write.input.sources import LINES, are_paths, is_table, plain_record
 from omnigraph.write.input.tables import as_arrow, suffix_of
 
 OPTIONS = Options()
 CHUNK_BYTES = 1 << 20
 ROWS_CHUNK = 1000
-LINES = (".ndjson", ".jsonl", ".json", "")
 
 
 @frozen

@@ -12,7 +12,6 @@ Paths are relative to the file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ import msgspec
 
 from omnigraph.cluster.files import EmbeddingSection, provider_problems
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.names import GRAPH_ID
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 
-GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
 RESERVED = frozenset({"policies", "healthz", "openapi", "graphs"})
 MIB = 1 << 20
 

@@ -413,6 +413,11 @@ def open_objects(place: Location) -> ObjectStore:
     return _open_s3(place)
 
 
+def large_objects(root: str) -> LargeObjects:
+    """The store of a graph's root."""
+    return cast(LargeObjects, open_objects(locate(root)))
+
+
 def open_remote(address: str) -> tuple[RemoteObjects, str]:
     """The bucket of an address, and the object's key in it: for files outside of graphs."""
     scheme, _, rest = address.partition("://")

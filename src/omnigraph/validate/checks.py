@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.footprints import NO_IDS
 from omnigraph.core.plan import Reads
 from omnigraph.core.txn import TableView
 from omnigraph.errors import Violation
@@ -46,7 +47,6 @@ from omnigraph.validate.rules import (
     rules_between,
 )
 
-NO_IDS = pa.array([], pa.string())
 CORES = os.cpu_count() or 1
 ONE_THREAD_ROWS_MAX = 50_000  # a thread costs more than it saves below
 PROBE_VALUES_MAX = 1_000  # up to this many, several columns are queried together

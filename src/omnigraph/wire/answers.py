@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +18,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.diagnostics import Diagnostic
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.diff import Diff, RowDiff
+from omnigraph.model.instants import micros_of, time_of
 from omnigraph.outcomes import (
     Commit,
     EntityChange,
@@ -37,19 +37,6 @@ if TYPE_CHECKING:
 
 COMPATIBLE_VERSION = "0.10.0"  # clients compare it with the version they were made for
 INTERNAL_SCHEMA_VERSION = 6
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def micros(time: datetime) -> int:
-    """Microseconds since 1970, exactly."""
-    since = time - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def moment(micros: int) -> datetime:
-    """The time this many microseconds after 1970."""
-    return EPOCH + timedelta(microseconds=micros)
-
 
 # --- commits -----------------------------------------------------------------------------------------------------
 
@@ -96,7 +83,7 @@ class CommitOutput(msgspec.Struct, frozen=True):
             parent_commit_id=parents[0] if parents else None,
             merged_parent_commit_id=parents[1] if len(parents) > 1 else None,
             actor_id=commit.actor,
-            created_at=micros(commit.time),
+            created_at=micros_of(commit.time),
             kind=commit.kind,
             message=commit.message,
             changes=type_counts(commit.changes),
@@ -112,7 +99,7 @@ class CommitOutput(msgspec.Struct, frozen=True):
             parents=tuple(parent for parent in parents if parent is not None),
             branch=self.graph_branch or "main",
             actor=self.actor_id,
-            time=moment(self.created_at),
+            time=time_of(self.created_at),
             kind=self.kind,
             message=self.message,
             changes=counts_of(self.changes),

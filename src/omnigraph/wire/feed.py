@@ -10,9 +10,9 @@ from msgspec import UNSET, UnsetType, field
 
 from omnigraph.merge.feed import Change
 from omnigraph.model.catalog import Catalog
+from omnigraph.model.instants import micros_of
 from omnigraph.outcomes import Commit
 from omnigraph.values.spelling import to_json
-from omnigraph.wire.answers import micros
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
             merged_parent_commit_id=parents[1],
             authored_branch=commit.branch,
             actor_id=UNSET if commit.actor is None else commit.actor,
-            authored_at=micros(commit.time),
+            authored_at=micros_of(commit.time),
         )
 
 

@@ -14,9 +14,9 @@ What several verbs need:
 
 The verbs:
 
-- `mutate`           the statements of a mutation query; `changing` the changes for each row of a pattern
+- `mutate`           the statements of a mutation query, and several writes as one commit
+- `changing`         the changes for each row of a pattern
 - `load`             rows of many types together
-- `together`         several of these as one commit
 - `apply_schema`     a new schema, and the tables changed with it
 - `apply_checks`     new checks
 - `merge`            the changes of another branch

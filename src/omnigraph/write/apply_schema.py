@@ -39,7 +39,8 @@ from omnigraph.lang.schema.steps import (
     Step,
     WidenProperty,
 )
-from omnigraph.model.catalog import Catalog, NodeOrEdgeType
+from omnigraph.merge.schema_view import kinds_of
+from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
 from omnigraph.storage.tables import ColumnEdit
@@ -94,7 +95,7 @@ def _published(
     migration: MigrationPlan, desired: SchemaIR, text: str, txn: WriteTxn, judged: JudgedTables
 ) -> PublishPlan:
     catalog = catalog_of(desired)
-    before, after = _by_table(txn.catalog), _by_table(catalog)
+    before, after = kinds_of(txn.catalog), kinds_of(catalog)
     edits = table_edits(migration.steps, before, after)
     violations, looked = broken_rules(migration.steps, before, after, txn, judged)
     Report(tuple(violations), {}).raise_violations()
@@ -111,10 +112,6 @@ def _published(
         result=outcome.to_json(),
         value=outcome,
     )
-
-
-def _by_table(catalog: Catalog) -> dict[str, NodeOrEdgeType]:
-    return {kind.table_id: kind for kind in catalog.entities()}
 
 
 def _hard_drops(steps: tuple[Step, ...]) -> tuple[str, ...]:

@@ -6,9 +6,10 @@ state the query started from; it is validated once, on the final state, and beco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -345,3 +346,29 @@ def _united(one: Mapping[str, Reads], other: Mapping[str, Reads]) -> dict[str, R
         table: one.get(table, Reads()) | other.get(table, Reads())
         for table in sorted({*one, *other})
     }
+
+
+# --- several writes as one ---------------------------------------------------------------------------------------
+
+
+def together(verbs: Sequence[Verb], kind: str = "write") -> Verb:
+    """The verb that runs some verbs in order, each seeing the ones before it. Its value is the list of theirs."""
+
+    def verb(txn: WriteTxn) -> PublishPlan:
+        plans: list[PublishPlan] = []
+        for each in verbs:
+            plans.append(each(txn))
+            txn = txn.after(plans[-1])
+        values = [plan.value for plan in plans]
+        wanted = [plan for plan in plans if not plan.empty]
+        return PublishPlan(
+            kind=kind,
+            actions=tuple(action for plan in wanted for action in plan.actions),
+            reads=reduce(_united, (plan.reads for plan in plans), {}),
+            strict=any(plan.strict for plan in wanted),
+            result={"steps": [dict(plan.result) for plan in plans]},
+            value=values,
+            empty=not wanted,
+        )
+
+    return verb

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnigraph.lang.source import Place
+from omnigraph.lang.source import NOWHERE, Place
 from omnigraph.model.frozen import frozen
-
-NOWHERE = Place(0, 0)
 
 # --- expressions ---------------------------------------------------------------------------------------------------
 

@@ -9,13 +9,14 @@ from omnigraph.lang import ir
 from omnigraph.lang.bindings import bindings
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import COMPARE, ExprBinder
-from omnigraph.lang.cypher.coercion import as_type, compared, is_null_literal
+from omnigraph.lang.cypher.coercion import as_type, compared
 from omnigraph.lang.cypher.patterns import PatternBinder
 from omnigraph.lang.cypher.projecting import ProjectedColumn, Projector
 from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.ir import AggregateFunction as A
 from omnigraph.lang.query.scope import Reported
+from omnigraph.lang.tree import is_null_literal
 from omnigraph.model.catalog import Catalog
 
 LOCAL = (ast.ListComprehension, ast.Quantifier, ast.Reduce, ast.NodePattern, ast.RelPattern)

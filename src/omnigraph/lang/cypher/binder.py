@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
-from omnigraph.lang.cypher.coercion import as_type, compared, is_null_literal, null_of
+from omnigraph.lang.cypher.coercion import as_type, compared, null_of
 from omnigraph.lang.cypher.scope import Binding, Flow
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
+from omnigraph.lang.tree import is_null_literal
 from omnigraph.model.types import PropType, Scalar
 
 COMPARE = {"=": Op.EQ, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}

@@ -6,11 +6,8 @@ from omnigraph.lang import ir
 from omnigraph.lang.cypher import types
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.ir import ValueType
+from omnigraph.lang.tree import is_null_literal
 from omnigraph.model.types import PropType, Scalar
-
-
-def is_null_literal(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Literal) and expr.value is None
 
 
 def null_of(kind: ValueType) -> ir.Expr:

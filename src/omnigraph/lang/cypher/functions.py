@@ -8,9 +8,10 @@ from collections.abc import Callable
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import ExprBinder, map_literal
-from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
+from omnigraph.lang.cypher.coercion import as_type, null_of
 from omnigraph.lang.cypher.scope import labels_of_edge
 from omnigraph.lang.ir import Function, ValueType
+from omnigraph.lang.tree import is_null_literal
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 

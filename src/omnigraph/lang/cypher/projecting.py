@@ -8,11 +8,11 @@ from omnigraph.lang import ir
 from omnigraph.lang.bindings import BindingKind, bindings
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import Blocks, ExprBinder
-from omnigraph.lang.cypher.coercion import as_type, is_null_literal
+from omnigraph.lang.cypher.coercion import as_type
 from omnigraph.lang.cypher.scope import Binding, Flow
 from omnigraph.lang.ir import AggregateFunction as A
 from omnigraph.lang.ir import Function
-from omnigraph.lang.tree import is_node, rebuild, variables, walk
+from omnigraph.lang.tree import is_node, is_null_literal, rebuild, variables, walk
 from omnigraph.model.types import PropType
 
 

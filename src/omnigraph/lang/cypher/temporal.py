@@ -12,12 +12,12 @@ from collections.abc import Callable
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import ExprBinder
-from omnigraph.lang.cypher.coercion import as_type, compared, is_null_literal, null_of
+from omnigraph.lang.cypher.coercion import as_type, compared, null_of
 from omnigraph.lang.cypher.functions import BoundCall, FunctionSignature
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.ir import ValueType
 from omnigraph.lang.source import Located
-from omnigraph.lang.tree import is_constant
+from omnigraph.lang.tree import is_constant, is_null_literal
 from omnigraph.model.catalog import Property
 from omnigraph.model.types import Scalar
 from omnigraph.values.temporal.arithmetic import UNITS

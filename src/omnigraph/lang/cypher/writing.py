@@ -15,12 +15,13 @@ from omnigraph.lang.bindings import bindings
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.bind import LOOKING, QUERY, WRITING, QueryBinder, finished
 from omnigraph.lang.cypher.binder import ExprBinder
-from omnigraph.lang.cypher.coercion import as_type, is_null_literal, null_of
+from omnigraph.lang.cypher.coercion import as_type, null_of
 from omnigraph.lang.cypher.metadata import HISTORY
 from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
+from omnigraph.lang.tree import is_null_literal
 from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType, NodeType
 from omnigraph.model.types import PropType
 

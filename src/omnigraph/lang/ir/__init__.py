@@ -185,7 +185,6 @@ from omnigraph.lang.ir.ops import (
     Unwind,
 )
 from omnigraph.lang.ir.query import (
-    EPOCH,
     Assign,
     Bound,
     Delete,
@@ -214,7 +213,6 @@ __all__ = [
     "BOOL",
     "BOOL_OR_NULL",
     "DATETIME",
-    "EPOCH",
     "F64",
     "F64_OR_NULL",
     "FRESH",

@@ -11,6 +11,7 @@ from typing import Any
 from omnigraph.lang.ir.expr import Expr, ValueType
 from omnigraph.lang.ir.ops import Op
 from omnigraph.model.frozen import frozen
+from omnigraph.model.instants import EPOCH
 
 # --- mutations ---------------------------------------------------------------------------------------------------
 
@@ -206,8 +207,6 @@ class Query:
 
 
 # --- one run -----------------------------------------------------------------------------------------------------
-
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @frozen

@@ -6,15 +6,8 @@ from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.scope import CheckContext, Scope
 from omnigraph.lang.query.typer import OnCall, Typer, no_aggregate
-from omnigraph.lang.query.typing_rules import (
-    is_bool,
-    is_null,
-    is_numeric,
-    is_plain,
-    is_string,
-    is_time,
-)
-from omnigraph.lang.tree import walk
+from omnigraph.lang.query.typing_rules import is_bool, is_numeric, is_plain, is_string, is_time
+from omnigraph.lang.tree import is_null_literal, walk
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
@@ -74,7 +67,12 @@ class AggregateTyper:
                 return ir.F64_OR_NULL
             case ir.AggregateFunction.MIN | ir.AggregateFunction.MAX:
                 ordered = is_numeric(kind) or is_time(kind) or is_string(kind) or is_bool(kind)
-                if ordered and not entity and isinstance(kind, PropType) and not is_null(arg):
+                if (
+                    ordered
+                    and not entity
+                    and isinstance(kind, PropType)
+                    and not is_null_literal(arg)
+                ):
                     return kind.with_nullable(True)
             case _:
                 pass

@@ -9,12 +9,9 @@ from dataclasses import field
 from enum import Enum
 
 from omnigraph.lang.lexer import Token
-from omnigraph.lang.source import Place
+from omnigraph.lang.source import NOWHERE, Place
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
-
-NOWHERE = Place(0, 0)
-
 
 # --- expressions -------------------------------------------------------------------------------------------------
 

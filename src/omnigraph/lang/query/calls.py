@@ -9,8 +9,9 @@ from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.scope import Reported, Var, VarKind
 from omnigraph.lang.query.search import TEXT_SEARCHES, highlight, text_match
-from omnigraph.lang.query.typing_rules import common_type, is_integer, is_null, is_string, is_time
+from omnigraph.lang.query.typing_rules import common_type, is_integer, is_string, is_time
 from omnigraph.lang.schema.rules import pattern_error
+from omnigraph.lang.tree import is_null_literal
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
 
@@ -123,15 +124,15 @@ def _now(typer: Typer, node: ast.Call) -> ir.Expr:
 def _coalesce(typer: Typer, node: ast.Call) -> ir.Expr:
     arity(typer, node, 1, None)
     args = [typer.value(part) for part in node.args]
-    kinds = [a.type for a in args if isinstance(a.type, PropType) and not is_null(a)]
+    kinds = [a.type for a in args if isinstance(a.type, PropType) and not is_null_literal(a)]
     kind = common_type(kinds) if kinds else ir.STRING_OR_NULL
-    if kind is None or len(kinds) + sum(map(is_null, args)) != len(args):
+    if kind is None or len(kinds) + sum(map(is_null_literal, args)) != len(args):
         names = ", ".join(str(a.type) for a in args)
         raise typer.context.error(
             "T7", f"`coalesce` takes values of one type, not {names}", node.at
         )
     nullable = all(k.nullable for k in kinds)
-    kept = tuple(a for a in args if not is_null(a))
+    kept = tuple(a for a in args if not is_null_literal(a))
     if not kept:
         return ir.Literal(None, ir.STRING_OR_NULL)
     return ir.Call(ir.Function.COALESCE, kept, kind.with_nullable(nullable))
@@ -143,7 +144,7 @@ def _regex_match(typer: Typer, node: ast.Call) -> ir.Expr:
     if not is_string(text.type) or not is_string(pattern.type):
         message = f"`regex_match` takes two Strings, not {text.type} and {pattern.type}"
         raise typer.context.error("T7", message, node.at)
-    if is_null(pattern) or not isinstance(pattern, ir.Literal | ir.Param):
+    if is_null_literal(pattern) or not isinstance(pattern, ir.Literal | ir.Param):
         message = "the pattern is a text in quotes or a parameter"
         raise typer.context.error("Q008", message, node.args[1].at)
     if isinstance(pattern, ir.Literal) and isinstance(pattern.value, str):

@@ -9,8 +9,8 @@ from omnigraph.lang.query import ast
 from omnigraph.lang.query.patterns import check_enum
 from omnigraph.lang.query.scope import IDS, CheckContext, Reported, Scope
 from omnigraph.lang.query.typer import ENDS, Typer, no_aggregate, no_ranking
-from omnigraph.lang.query.typing_rules import compatible, is_null, is_string, time_help
-from omnigraph.lang.tree import walk
+from omnigraph.lang.query.typing_rules import compatible, is_string, time_help
+from omnigraph.lang.tree import is_null_literal, walk
 from omnigraph.model.catalog import EdgeType, NodeOrEdgeType, Property
 from omnigraph.model.types import PropType
 from omnigraph.values.misfit import Misfit
@@ -108,7 +108,7 @@ class StatementChecker:
 
     def end(self, typer: Typer, part: ast.Field) -> ir.Expr:
         value = self.typed_value(typer, part)
-        if not is_string(value.type) or is_null(value):
+        if not is_string(value.type) or is_null_literal(value):
             message = f"`{part.name}` takes the id of a node, a String, not {value.type}"
             code = "T3" if isinstance(value, ir.Literal) else "T7"
             raise self.context.error(code, message, part.value.at)

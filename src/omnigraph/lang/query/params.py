@@ -9,8 +9,9 @@ from typing import Any
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.lang.ir import EPOCH, Bound
+from omnigraph.lang.ir import Bound
 from omnigraph.lang.query.scope import RESERVED_PARAM
+from omnigraph.model.instants import EPOCH
 from omnigraph.model.types import PropType
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext, read_value

@@ -20,8 +20,8 @@ from omnigraph.lang.query.scope import (
     node_var,
 )
 from omnigraph.lang.query.typer import Typer, no_aggregate, no_ranking
-from omnigraph.lang.query.typing_rules import compatible, is_null, is_plain, time_help
-from omnigraph.lang.tree import variables
+from omnigraph.lang.query.typing_rules import compatible, is_plain, time_help
+from omnigraph.lang.tree import is_null_literal, variables
 from omnigraph.model.catalog import EdgeType
 from omnigraph.model.types import PropType
 
@@ -182,7 +182,7 @@ class PatternChecker:
     def check_match(self, part: ast.Field, kind: PropType, value: ir.Expr) -> None:
         name, at = part.name, part.value.at
         code = "T3" if isinstance(value, ir.Literal) else "T7"
-        if is_null(value):
+        if is_null_literal(value):
             help = f"Write the condition `$x.{name} is null`."
             raise self.context.error("T3", f"`{name}` cannot be matched with null", at, help)
         if kind.is_vector:

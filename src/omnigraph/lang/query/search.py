@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from omnigraph.lang import ir
 from omnigraph.lang.query import ast
 from omnigraph.lang.query.scope import IDS, VarKind
-from omnigraph.lang.query.typing_rules import is_integer, is_null, is_string
+from omnigraph.lang.query.typing_rules import is_integer, is_string
+from omnigraph.lang.tree import is_null_literal
 from omnigraph.model.catalog import Property
 from omnigraph.model.types import NUMERIC, PropType
 
@@ -81,7 +82,7 @@ def searched(typer: Typer, node: ast.Call, code: str) -> tuple[ir.Column, Proper
 def text_query(typer: Typer, node: ast.Call, code: str) -> ir.Expr:
     """The search text: a String that is the same for every row."""
     query = typer.constant(node.args[1], code, f"the text of `{node.name}` is a constant")
-    if not is_string(query.type) or is_null(query):
+    if not is_string(query.type) or is_null_literal(query):
         message = f"`{node.name}` searches for a String, not {query.type}"
         raise typer.context.error(code, message, node.args[1].at)
     return query
@@ -102,7 +103,7 @@ def highlight(typer: Typer, node: ast.Call) -> ir.Expr:
 
 def _mark(typer: Typer, part: ast.Expr) -> ir.Expr:
     mark = typer.constant(part, "T19", "the marks of `highlight` are constants")
-    if not is_string(mark.type) or is_null(mark):
+    if not is_string(mark.type) or is_null_literal(mark):
         raise typer.context.error("T19", f"a mark is a String, not {mark.type}", part.at)
     return mark
 
@@ -171,7 +172,7 @@ def _as_vector(query: ir.Expr, wanted: PropType) -> ir.Expr | None:
     """The query of `nearest` as a vector of the wanted length, or as a text to embed."""
     kind = query.type
     if is_string(kind):
-        return None if is_null(query) else query
+        return None if is_null_literal(query) else query
     if not isinstance(kind, PropType):
         return None
     if isinstance(query, ir.Literal) and kind.is_list and kind.scalar in NUMERIC:

@@ -20,13 +20,12 @@ from omnigraph.lang.query.typing_rules import (
     common_type,
     compatible,
     is_bool,
-    is_null,
     is_numeric,
     is_plain,
     is_string,
     literal_type,
 )
-from omnigraph.lang.tree import is_constant
+from omnigraph.lang.tree import is_constant, is_null_literal
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import read_value
@@ -121,7 +120,7 @@ class Typer:
                 raise self.context.error("Q012", "a list cannot hold lists", item.at)
             items.append(self.constant(item, "Q012", "the members of a list are constants"))
         kinds = [item.type for item in items if isinstance(item.type, PropType)]
-        known = [k for k, item in zip(kinds, items, strict=True) if not is_null(item)]
+        known = [k for k, item in zip(kinds, items, strict=True) if not is_null_literal(item)]
         kind = common_type(known) if known else ir.STRING
         if kind is None or not all(k.is_plain for k in known):
             message = "the members of a list share one scalar type"
@@ -214,7 +213,7 @@ class Typer:
         kind = node.type.with_nullable(True)
         if not kind.is_plain:
             raise self.context.error("T7", f"cannot cast to {node.type}", node.at)
-        if is_null(part):
+        if is_null_literal(part):
             return ir.Literal(None, kind)
         if not is_plain(part.type):
             raise self.context.error("T7", f"cannot cast {part.type} to {node.type}", node.at)
@@ -284,7 +283,7 @@ class Typer:
         return None if var.kind is VarKind.PATH else var
 
     def compare(self, node: ast.Binary, left: ir.Expr, right: ir.Expr) -> ir.Expr:
-        if is_null(left) or is_null(right):
+        if is_null_literal(left) or is_null_literal(right):
             message = "a comparison with null is never true"
             raise self.context.error("T7", message, node.at, "Write `is null` or `is not null`.")
         if not is_plain(left.type) or not is_plain(right.type):

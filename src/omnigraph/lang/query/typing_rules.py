@@ -38,11 +38,6 @@ def is_bool(kind: ir.ValueType) -> bool:
     return isinstance(kind, PropType) and kind.is_plain and kind.scalar is Scalar.BOOL
 
 
-def is_null(expr: ir.Expr) -> bool:
-    """The literal `null`, which takes the type its place requires."""
-    return isinstance(expr, ir.Literal) and expr.value is None
-
-
 def compatible(left: ir.ValueType, right: ir.ValueType) -> bool:
     """Whether values of two types can be compared or assigned: the same shape, and the same scalar or two numbers."""
     if not isinstance(left, PropType) or not isinstance(right, PropType):

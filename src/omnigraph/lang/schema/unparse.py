@@ -11,10 +11,8 @@ from omnigraph.lang.schema import ast
 from omnigraph.lang.schema.format import print_schema
 from omnigraph.lang.schema.ir import AnyType, SchemaIR
 from omnigraph.lang.schema.members import unsuited
-from omnigraph.lang.source import Place
+from omnigraph.lang.source import NOWHERE
 from omnigraph.model.catalog import Annotation, EdgeType, EntityType, InterfaceType, Property
-
-NOWHERE = Place(0, 0)
 
 
 def schema_to_text(ir: SchemaIR) -> str:

@@ -16,7 +16,7 @@ from omnigraph.read.cache import SHARED
 from omnigraph.read.search.analyzer import analyzer_of
 from omnigraph.read.search.segments import deserves_file, forget_absence
 from omnigraph.read.search.stored_text import store_texts, table_folder, text_key
-from omnigraph.storage.objects import LargeObjects, locate, open_objects
+from omnigraph.storage.objects import LargeObjects, large_objects
 from omnigraph.storage.tables import FragmentInfo, Table, WrittenTable
 
 
@@ -83,14 +83,10 @@ def store_one(root: str, table: Table, kind: EntityType, file: TextFile) -> int:
     assert isinstance(table, WrittenTable)  # noqa: S101
     analyzer = analyzer_of(kind.properties[file.property])
     texts = table.written(file.property, file.fragment)
-    size = store_texts(_objects(root), file.key, texts, analyzer)
+    size = store_texts(large_objects(root), file.key, texts, analyzer)
     forget_absence(SHARED, root, file.key)
     return size
 
 
 def objects_of(snapshot: Snapshot) -> LargeObjects:
-    return _objects(snapshot.root)
-
-
-def _objects(root: str) -> LargeObjects:
-    return cast(LargeObjects, open_objects(locate(root)))
+    return large_objects(snapshot.root)

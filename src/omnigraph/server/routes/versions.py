@@ -11,6 +11,7 @@ import msgspec
 from omnigraph.errors import CommitNotFound, CommitPruned, OmnigraphError, OptionInvalid
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import Conflict
+from omnigraph.model.instants import micros_of
 from omnigraph.outcomes import Commit, MergeConflicts, MergeResult
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
@@ -29,7 +30,6 @@ from omnigraph.wire.answers import (
     Named,
     TagOutput,
     TagsOutput,
-    micros,
 )
 from omnigraph.wire.maintenance import MaintenanceOutput, RetentionOutput
 from omnigraph.wire.requests import (
@@ -268,7 +268,7 @@ def history(call: HttpCall) -> Answer:
         parents={commit.id: _parents(graph, commit, found) for commit in page},
         branches=[Named(name, graph.snapshot(name).commit_id) for name in names],
         tags=[Named(name, id) for name, id in sorted(tags)],
-        next=micros(page[-1].time) if len(page) < len(newest) else None,
+        next=micros_of(page[-1].time) if len(page) < len(newest) else None,
     )
     return Answer(output)
 

@@ -4,8 +4,7 @@ In the order of control flow:
 
 - `options`     how to read
 - `sources`     what a load accepts, and which reader it uses
-- `declared`    several sources together, as pipeline files name them
-- `mapping`     one wide table as rows of several types
+- `mapping`     one wide table as rows of several types, and several sources together, as pipeline files name them
 - `expressions` the SQL for its values
 - `change_records`  changes from other systems, as rows with an order that may delete
 - `json_lines`  lines of JSON as columns, for both

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OptionInvalid
+from omnigraph.expressions.filters import string
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
+from omnigraph.read.ndjson import quoted
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.expressions import (
     GIVEN,
@@ -24,11 +26,9 @@ from omnigraph.write.input.expressions import (
     MappingInvalid,
     RowEngine,
     Unworkable,
-    literal,
     numbered,
     over,
     plausible,
-    quoted,
 )
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Problems
@@ -70,16 +70,16 @@ class ChangeFormat:
         """Columns of a record that is a line of JSON, possibly inside an envelope with its schema."""
         before, after = self.images or ("", "")
         whole = f"coalesce({line} -> '$.payload', {line})"
-        said = f"({whole} ->> {literal('$.' + self.operation)})"
+        said = f"({whole} ->> {string('$.' + self.operation)})"
         yield OPERATION_MEMBER, said
-        yield ORDER_MEMBER, f"{whole} ->> {literal('$.' + self.order)}"
-        gone = ", ".join(map(literal, self.deletes))
+        yield ORDER_MEMBER, f"{whole} ->> {string('$.' + self.order)}"
+        gone = ", ".join(map(string, self.deletes))
         image = (
-            f"(CASE WHEN lower({said}) IN ({gone}) THEN {whole} -> {literal('$.' + before)} "
-            f"ELSE {whole} -> {literal('$.' + after)} END)"
+            f"(CASE WHEN lower({said}) IN ({gone}) THEN {whole} -> {string('$.' + before)} "
+            f"ELSE {whole} -> {string('$.' + after)} END)"
         )
         for name, path in wanted:
-            yield name, f"{image} ->> {literal(path)}"
+            yield name, f"{image} ->> {string(path)}"
 
 
 DEBEZIUM = ChangeFormat(
@@ -141,10 +141,10 @@ class ChangedRows:
             rest, nothing = f"* EXCLUDE ({', '.join([*known, ROW])})", "false"
         else:  # an empty record follows a deletion, for compacted logs
             before, after = map(quoted, form.images)
-            gone = ", ".join(map(literal, form.deletes))
+            gone = ", ".join(map(string, form.deletes))
             rest = f"unnest(CASE WHEN {said} IN ({gone}) THEN {before} ELSE {after} END)"
             nothing = f"{said} IS NULL AND {before} IS NULL AND {after} IS NULL"
-        ignored = ", ".join(map(literal, ("", *form.ignores)))
+        ignored = ", ".join(map(string, ("", *form.ignores)))
         return (
             f"SELECT {ROW}, {said} AS {OPERATION}, (\n{over(form.order, columns)}\n) AS {ORDER}, {rest} "
             f"FROM {GIVEN} WHERE NOT ({nothing}) AND coalesce({said}, ' ') NOT IN ({ignored})"

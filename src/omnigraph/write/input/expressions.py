@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.read.ndjson import quoted
 
 GIVEN = "given"  # the rows of a source
 ROW = "omnigraph_row"  # the number of a row within them
@@ -165,16 +166,6 @@ class Unworkable(Exception):
 def said(error: Exception) -> str:
     """The first line of the engine's message."""
     return str(error).strip().partition("\n")[0]
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """A text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def numbered(table: pa.Table) -> pa.Table:

@@ -9,15 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.expressions.filters import string
+from omnigraph.read.ndjson import quoted
 from omnigraph.values.misfit import Misfit
-from omnigraph.write.input.expressions import (
-    GIVEN,
-    MappingInvalid,
-    RowEngine,
-    literal,
-    numbered,
-    quoted,
-)
+from omnigraph.write.input.expressions import GIVEN, MappingInvalid, RowEngine, numbered
 from omnigraph.write.input.lines import LineBlock, Lines, lines_of, refuse_oversized
 from omnigraph.write.input.mapping import RowMapping
 from omnigraph.write.input.options import Options
@@ -80,7 +75,7 @@ class JsonLines:
         """The expression of each column."""
         form, members = self._mapping.changes, self._mapping.json
         if form is None or form.images is None:
-            return [(name, f"{LINE} ->> {literal(path)}") for name, path in members]
+            return [(name, f"{LINE} ->> {string(path)}") for name, path in members]
         return list(form.members(LINE, members))
 
 

@@ -18,6 +18,7 @@ from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType
+from omnigraph.read.ndjson import quoted
 from omnigraph.values.columns import Column, is_text, text_column, to_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext
@@ -31,7 +32,6 @@ from omnigraph.write.input.expressions import (
     numbered,
     over,
     plausible,
-    quoted,
 )
 from omnigraph.write.input.folders import FolderValue
 from omnigraph.write.input.options import CsvFormat, Options
@@ -242,3 +242,21 @@ def either(values: Column, kind: PropType, context: ReadingContext) -> Column:
     """A column as an expression made it: texts are read as in CSV, other values are kept."""
     convert = text_column if is_text(values.type) else to_column
     return convert(values, kind, context)
+
+
+@frozen
+class Mapped:
+    """A file of rows with other column names: pairs of a name in the file and a property."""
+
+    path: str
+    columns: tuple[tuple[str, str], ...] = ()
+    csv: CsvFormat | None = None
+
+
+@frozen
+class Sources:
+    """Several inputs of one load: files of graph records, tables by type, and wide tables with their mappings."""
+
+    records: tuple[str, ...] = ()
+    tables: tuple[tuple[str, Any], ...] = ()
+    wide: tuple[Wide, ...] = ()

@@ -21,13 +21,12 @@ from omnigraph.storage import metrics
 from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import foreign, spelt
 from omnigraph.write.input.avro import read_avro
-from omnigraph.write.input.declared import Mapped, Sources
 from omnigraph.write.input.files import LINES_MAX, PADDING, blocks, blocks_of, expand, known_size
 from omnigraph.write.input.folders import FolderValue, with_values
 from omnigraph.write.input.input_files import InputFile, input_files
 from omnigraph.write.input.json_lines import JsonLines, opened
 from omnigraph.write.input.lines import PAD, LineBlock
-from omnigraph.write.input.mapping import RowMapping, Wide, shape_of
+from omnigraph.write.input.mapping import Mapped, RowMapping, Sources, Wide, shape_of
 from omnigraph.write.input.options import Options, placed
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Problems

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from omnigraph.lang import ir
-from omnigraph.lang.ir import EPOCH
 from omnigraph.lang.query import ParamInvalid, ParamMissing, bind_params, compile_query
+from omnigraph.model.instants import EPOCH
 
 from .casefile import harbour
 
