@@ -272,9 +272,8 @@ def _called_name(node: ast.AST) -> str:
 
 # One thing in the forms it has on its way: as written in either language, as checked, as planned; stored and shown.
 SAME_THING = {
-    "Annotation", "Binary", "Binding", "Block", "Branch", "Call", "Cast", "Commit", "Connective", "Delete", "Filter",
-    "Insert", "IsNull", "ListLiteral", "Literal", "Mutation", "Name", "Ordering", "Param", "Projection", "Property",
-    "Query", "Read", "Slice", "Traversal", "Unwind", "Update", "Variable",
+    "Binary", "Call", "Cast", "Commit", "Connective", "Delete", "Filter", "Insert", "IsNull", "ListLiteral", "Literal",
+    "Mutation", "Name", "Ordering", "Param", "Projection", "PropertyAccess", "Query", "Read", "Unwind", "Update", "Variable",
 }  # fmt: skip
 
 

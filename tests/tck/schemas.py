@@ -108,14 +108,14 @@ class Sketch:
         """Properties and labels that are only asked for or set."""
         for node in walk(clause):
             match node:
-                case ast.Property(_, name):
+                case ast.PropertyAccess(_, name):
                     self.node_props.setdefault(name, set())
                     self.rel_props.setdefault(name, set())
-                case ast.Call("avg" | "sum" | "percentilecont", (ast.Property(_, name), *_)):
+                case ast.Call("avg" | "sum" | "percentilecont", (ast.PropertyAccess(_, name), *_)):
                     self.node_props.setdefault(name, set()).add("I64")
                 case ast.HasLabels(_, labels):
                     self.labels |= dict.fromkeys(labels)
-                case ast.SetItem(ast.Property(_, name), _, value) if value is not None:
+                case ast.SetItem(ast.PropertyAccess(_, name), _, value) if value is not None:
                     kind = kind_of(value)
                     for into in (self.node_props, self.rel_props):
                         into.setdefault(name, set()).update([kind] if kind else [])

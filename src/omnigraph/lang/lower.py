@@ -22,16 +22,16 @@ from omnigraph.model.types import PropType
 TEMPORARY = f"{ir.FRESH}t"  # the end of a walk that closes a cycle, which is its destination
 
 
-def lower(query: checked.Query) -> ir.Query:
+def lower(query: checked.CheckedQuery) -> ir.Query:
     """The query in the intermediate representation, not rewritten yet."""
-    body = lower_read(query.body) if isinstance(query.body, checked.Read) else query.body
+    body = lower_read(query.body) if isinstance(query.body, checked.CheckedRead) else query.body
     return ir.Query(query.name, query.params, body, query.description, query.instruction)
 
 
 # --- reads -------------------------------------------------------------------------------------------------------
 
 
-def lower_read(read: checked.Read) -> ir.Read:
+def lower_read(read: checked.CheckedRead) -> ir.Read:
     if len(read.branches) > 1:
         return lower_union(read)
     branch = read.branches[0]
@@ -46,7 +46,9 @@ def lower_read(read: checked.Read) -> ir.Read:
     return ir.Read(ir.Project(sliced(sorted_rows(plan, branch), read), branch.columns), columns)
 
 
-def lower_branch(branch: checked.Branch, skip: ir.Expr | None, limit: ir.Expr | None) -> ir.Op:
+def lower_branch(
+    branch: checked.CheckedBranch, skip: ir.Expr | None, limit: ir.Expr | None
+) -> ir.Op:
     """The rows of one branch: wide rows, or groups, or distinct output rows."""
     plan = lower_pattern(branch, skip, limit)
     if branch.grouping is not None:
@@ -57,13 +59,13 @@ def lower_branch(branch: checked.Branch, skip: ir.Expr | None, limit: ir.Expr | 
     return plan
 
 
-def sliced(plan: ir.Op, read: checked.Read) -> ir.Op:
+def sliced(plan: ir.Op, read: checked.CheckedRead) -> ir.Op:
     if read.skip is None and read.limit is None:
         return plan
     return ir.Slice(plan, read.skip, read.limit)
 
 
-def sorted_rows(plan: ir.Op, branch: checked.Branch) -> ir.Op:
+def sorted_rows(plan: ir.Op, branch: checked.CheckedBranch) -> ir.Op:
     """Sort wide rows; ties by the ids of everything that is bound."""
     if not branch.order:
         return plan
@@ -78,7 +80,7 @@ def sorted_rows(plan: ir.Op, branch: checked.Branch) -> ir.Op:
     return sort(plan, branch.order, tuple(ties))
 
 
-def sorted_outputs(plan: ir.Op, branch: checked.Branch) -> ir.Op:
+def sorted_outputs(plan: ir.Op, branch: checked.CheckedBranch) -> ir.Op:
     """Sort groups or distinct rows; ties by the group keys or the columns."""
     if not branch.order:
         return plan
@@ -102,7 +104,7 @@ def comparable(columns: tuple[ir.NamedExpr, ...]) -> tuple[ir.Expr, ...]:
     return tuple(found)
 
 
-def lower_union(read: checked.Read) -> ir.Read:
+def lower_union(read: checked.CheckedRead) -> ir.Read:
     plan: ir.Op | None = None
     keeps = (True, *read.keeps_duplicates)
     columns = union_columns(read.branches)
@@ -133,7 +135,7 @@ def united(plan: ir.Op) -> tuple[ir.Op, ...]:
             return (plan,)
 
 
-def complete(branch: checked.Branch, wanted: tuple[ir.OutputColumn, ...]) -> ir.Op:
+def complete(branch: checked.CheckedBranch, wanted: tuple[ir.OutputColumn, ...]) -> ir.Op:
     """The output rows of one branch of a union, in the types all branches share."""
     columns = tuple(widened(c, w.type) for c, w in zip(branch.columns, wanted, strict=True))
     branch = replace(branch, columns=columns, grouping=shaped(branch, columns))
@@ -141,7 +143,9 @@ def complete(branch: checked.Branch, wanted: tuple[ir.OutputColumn, ...]) -> ir.
     return plan if isinstance(plan, ir.Distinct) else ir.Project(plan, branch.columns)
 
 
-def shaped(branch: checked.Branch, columns: tuple[ir.NamedExpr, ...]) -> checked.Grouping | None:
+def shaped(
+    branch: checked.CheckedBranch, columns: tuple[ir.NamedExpr, ...]
+) -> checked.Grouping | None:
     """The grouping, with entities among its keys in the shape the columns need."""
     if branch.grouping is None:
         return None
@@ -176,7 +180,7 @@ def _shaped(expr: ir.Expr, kind: ir.EntityValue) -> ir.Expr:
             return expr
 
 
-def union_columns(branches: tuple[checked.Branch, ...]) -> tuple[ir.OutputColumn, ...]:
+def union_columns(branches: tuple[checked.CheckedBranch, ...]) -> tuple[ir.OutputColumn, ...]:
     columns = []
     for parts in zip(*(b.columns for b in branches), strict=True):
         kind = union_type([p.expr.type for p in parts])
@@ -187,7 +191,9 @@ def union_columns(branches: tuple[checked.Branch, ...]) -> tuple[ir.OutputColumn
 # --- rankings ----------------------------------------------------------------------------------------------------
 
 
-def lower_pattern(branch: checked.Branch, skip: ir.Expr | None, limit: ir.Expr | None) -> ir.Op:
+def lower_pattern(
+    branch: checked.CheckedBranch, skip: ir.Expr | None, limit: ir.Expr | None
+) -> ir.Op:
     """The pattern with its ranking and the scores the query reads besides."""
     plan = ranked_pattern(branch, skip, limit)
     read = scores_read(branch)
@@ -197,7 +203,7 @@ def lower_pattern(branch: checked.Branch, skip: ir.Expr | None, limit: ir.Expr |
     return plan
 
 
-def scores_read(branch: checked.Branch) -> frozenset[str]:
+def scores_read(branch: checked.CheckedBranch) -> frozenset[str]:
     parts: list[object] = [*branch.columns, *branch.having, *branch.order]
     if branch.grouping:
         parts += [*branch.grouping.keys, *branch.grouping.aggregates]
@@ -205,7 +211,9 @@ def scores_read(branch: checked.Branch) -> frozenset[str]:
     return frozenset(node.name for node in nodes if isinstance(node, ir.ScoreOf))
 
 
-def ranked_pattern(branch: checked.Branch, skip: ir.Expr | None, limit: ir.Expr | None) -> ir.Op:
+def ranked_pattern(
+    branch: checked.CheckedBranch, skip: ir.Expr | None, limit: ir.Expr | None
+) -> ir.Op:
     """The pattern; ordered by a ranking, it holds that ranking."""
     if branch.rank is None:
         return lower_block(branch.block)
@@ -259,7 +267,7 @@ class Ranked:
 
 
 def lower_block(
-    block: checked.Block, ranked: Ranked | None = None, outer: frozenset[str] | None = None
+    block: checked.CheckedBlock, ranked: Ranked | None = None, outer: frozenset[str] | None = None
 ) -> ir.Op:
     """The rows of a block; `outer` are the variables of the row it is correlated with, if it is nested."""
     return BlockLowering(block, ranked, outer).lower()
@@ -269,7 +277,7 @@ def lower_block(
 class BlockLowering:
     """Lowers one block; `bound` grows as operators are added."""
 
-    block: checked.Block
+    block: checked.CheckedBlock
     ranked: Ranked | None
     outer: frozenset[str] | None
     bound: set[str] = field(default_factory=set)
@@ -296,9 +304,9 @@ class BlockLowering:
         predicates = [p for b in self.block.bindings if b.var in outer for p in b.predicates]
         return filtered(plan, tuple(predicates))
 
-    def roots(self) -> list[checked.Binding]:
+    def roots(self) -> list[checked.CheckedBinding]:
         """Where components may start: bindings in order, then the sources of traversals that none reaches."""
-        ends = [checked.Binding(t.src, t.src_types, ()) for t in self.block.traversals]
+        ends = [checked.CheckedBinding(t.src, t.src_types, ()) for t in self.block.traversals]
         return [*self.block.bindings, *ends]
 
     def expanded(self, plan: ir.Op) -> ir.Op:
@@ -313,7 +321,7 @@ class BlockLowering:
                     progress = True
         return plan
 
-    def traversed(self, plan: ir.Op, found: checked.Traversal) -> ir.Op:
+    def traversed(self, plan: ir.Op, found: checked.CheckedTraversal) -> ir.Op:
         if found.src in self.bound and found.dst in self.bound:
             return self.closed(plan, found)
         if found.src in self.bound:
@@ -322,7 +330,7 @@ class BlockLowering:
         self.bound.add(found.src)
         return self.introduced(walked_back(plan, found), found.src)
 
-    def closed(self, plan: ir.Op, found: checked.Traversal) -> ir.Op:
+    def closed(self, plan: ir.Op, found: checked.CheckedTraversal) -> ir.Op:
         """Both ends are bound: walk to a temporary variable, which must be the destination."""
         self.temporaries += 1
         depth = 0 if self.outer is None else len(self.outer)
@@ -365,7 +373,7 @@ class BlockLowering:
     def outer_bindings(self) -> dict[str, BoundName]:
         return dict.fromkeys(self.outer or (), BoundName(BindingKind.NODE))
 
-    def optional(self, plan: ir.Op, block: checked.Block) -> ir.Op:
+    def optional(self, plan: ir.Op, block: checked.CheckedBlock) -> ir.Op:
         inner = lower_block(block, None, frozenset(self.bound))
         known = dict.fromkeys(self.bound, BoundName(BindingKind.NODE))
         found = (v for v in bindings(inner, known) if v not in self.bound)
@@ -377,7 +385,7 @@ class BlockLowering:
         return plan
 
 
-def walked(plan: ir.Op, found: checked.Traversal, dst: str) -> ir.Op:
+def walked(plan: ir.Op, found: checked.CheckedTraversal, dst: str) -> ir.Op:
     """Walk from the source."""
     if found.path_var is not None:
         return ir.ShortestPath(
@@ -403,7 +411,7 @@ def walked(plan: ir.Op, found: checked.Traversal, dst: str) -> ir.Op:
     )
 
 
-def walked_back(plan: ir.Op, found: checked.Traversal) -> ir.Op:
+def walked_back(plan: ir.Op, found: checked.CheckedTraversal) -> ir.Op:
     """Walk from the destination, against the direction of the text."""
     steps = tuple(ir.EdgeStep(s.edge, s.direction.flipped, s.far, s.near) for s in found.steps)
     turned = replace(found, src=found.dst, dst=found.src, steps=steps)

@@ -218,7 +218,7 @@ def _variable(name: str) -> ast.Expr:
 
 
 def _property(var: str, name: str) -> ast.Expr:
-    return ast.Name(name) if var == ir.ROW else ast.Property(_var(var)[1:], name)
+    return ast.Name(name) if var == ir.ROW else ast.PropertyAccess(_var(var)[1:], name)
 
 
 def _call(name: str, args: Iterable[ir.Expr], made: Made = NOTHING) -> ast.Expr:

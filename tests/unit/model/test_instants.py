@@ -9,7 +9,9 @@ import pytest
 from omnigraph.model.instants import micros_of, time_of
 
 
-@pytest.mark.parametrize("micros", [0, -1, 2246310554543852, 2180971630210088, -9_999_999_999_999_999])
+@pytest.mark.parametrize(
+    "micros", [0, -1, 2246310554543852, 2180971630210088, -9_999_999_999_999_999]
+)
 def test_there_and_back(micros: int) -> None:
     assert micros_of(time_of(micros)) == micros
 

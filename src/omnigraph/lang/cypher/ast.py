@@ -43,7 +43,7 @@ class Variable:
 
 
 @frozen
-class Property:
+class PropertyAccess:
     part: Expr
     name: str
     at: Place = NOWHERE
@@ -57,7 +57,7 @@ class Index:
 
 
 @frozen
-class Slice:
+class ListSlice:
     part: Expr
     low: Expr | None
     high: Expr | None
@@ -206,9 +206,9 @@ Expr = (
     | MapLiteral
     | Parameter
     | Variable
-    | Property
+    | PropertyAccess
     | Index
-    | Slice
+    | ListSlice
     | HasLabels
     | Unary
     | Connective

@@ -12,7 +12,7 @@ from omnigraph.lang.cypher.binder import COMPARE, ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, compared
 from omnigraph.lang.cypher.patterns import PatternBinder
 from omnigraph.lang.cypher.projecting import ProjectedColumn, Projector
-from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
+from omnigraph.lang.cypher.scope import BindingState, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.ir import AggregateFunction as A
 from omnigraph.lang.query.scope import Reported
@@ -29,7 +29,7 @@ def bind_read(
     tree: ast.Query, catalog: Catalog, diagnostics: Diagnostics, values: Mapping[str, Any]
 ) -> ir.Query:
     """The plan of a read, not rewritten yet; only meaningful when no error was reported."""
-    binding = Binding(catalog, diagnostics, values)
+    binding = BindingState(catalog, diagnostics, values)
     try:
         read = QueryBinder(binding).read(tree)
     except Reported:
@@ -42,7 +42,7 @@ def bind_read(
 class QueryBinder:
     """Binds queries and the blocks inside them."""
 
-    def __init__(self, binding: Binding) -> None:
+    def __init__(self, binding: BindingState) -> None:
         self.binding = binding
 
     # --- whole queries ---------------------------------------------------------------------------------------------

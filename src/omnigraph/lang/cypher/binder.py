@@ -8,7 +8,7 @@ from dataclasses import replace
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.coercion import as_type, compared, null_of
-from omnigraph.lang.cypher.scope import Binding, Flow
+from omnigraph.lang.cypher.scope import BindingState, Flow
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
@@ -37,7 +37,7 @@ class ExprBinder:
 
     def __init__(
         self,
-        binding: Binding,
+        binding: BindingState,
         flow: Flow,
         blocks: Blocks,
         aggregate: Aggregates | None = None,
@@ -80,9 +80,9 @@ class ExprBinder:
                 return self.list_literal([self.expr(item) for item in items], node.at)
             case ast.MapLiteral(items):
                 return map_literal([(name, self.expr(part)) for name, part in items])
-            case ast.Property(part, name):
+            case ast.PropertyAccess(part, name):
                 return self.property(self.expr(part), name, node.at)
-            case ast.Index() | ast.Slice():
+            case ast.Index() | ast.ListSlice():
                 return self.subscript(node)
             case (
                 ast.Unary() | ast.Binary() | ast.Connective() | ast.ComparisonChain() | ast.IsNull()
@@ -204,9 +204,9 @@ class ExprBinder:
 
         return temporal_part(self, part, name, at)
 
-    def subscript(self, node: ast.Index | ast.Slice) -> ir.Expr:
+    def subscript(self, node: ast.Index | ast.ListSlice) -> ir.Expr:
         part = self.expr(node.part)
-        if isinstance(node, ast.Slice):
+        if isinstance(node, ast.ListSlice):
             bounds = [None if b is None else self.integer(b) for b in (node.low, node.high)]
             if is_null_literal(part) or any(b is not None and is_null_literal(b) for b in bounds):
                 return ir.Literal(None, part.type if types.is_list(part.type) else ir.NULL)
@@ -585,7 +585,7 @@ def _comparable(one: ir.ValueType, other: ir.ValueType) -> bool:
     return same and not types.is_list(one) and Scalar.BLOB is not getattr(one, "scalar", None)
 
 
-def _may_hold_null(members: ir.Expr, binding: Binding) -> bool:
+def _may_hold_null(members: ir.Expr, binding: BindingState) -> bool:
     if isinstance(members, ir.Param):
         return None in binding.values[members.name]
     return not isinstance(members, ir.Literal) or None in (members.value or ())

@@ -202,7 +202,9 @@ class CypherExpressions(Cursor):
             count += 1
             self._bounded(count, start)
             if self.take("."):
-                found = ast.Property(found, self.name("the name of a property"), self.since(start))
+                found = ast.PropertyAccess(
+                    found, self.name("the name of a property"), self.since(start)
+                )
             elif self.at("["):
                 found = self._subscript(found, start)
             elif self.at(":") and self.peek().kind is Tok.NAME:
@@ -230,7 +232,7 @@ class CypherExpressions(Cursor):
                 index = None
         if index is not None:
             return ast.Index(part, index, self.since(start))
-        return ast.Slice(part, low, high, self.since(start))
+        return ast.ListSlice(part, low, high, self.since(start))
 
     # --- atoms -----------------------------------------------------------------------------------------------------
 

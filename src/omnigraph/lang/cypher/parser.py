@@ -263,7 +263,7 @@ class CypherParser(CypherExpressions):
         target = self._postfix()
         if isinstance(target, ast.HasLabels):
             return ast.SetItem(target.part, ":", None, target.labels, self.since(start))
-        if not isinstance(target, ast.Property):
+        if not isinstance(target, ast.PropertyAccess):
             raise self.fail("REMOVE takes a property: REMOVE n.name", target.at)
         return ast.SetItem(target, "=", ast.Literal(None), (), self.since(start))
 

@@ -9,7 +9,7 @@ from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import compared, null_of
 from omnigraph.lang.cypher.functions import trail_get
-from omnigraph.lang.cypher.scope import Binding, Flow
+from omnigraph.lang.cypher.scope import BindingState, Flow
 from omnigraph.lang.tree import conjuncts
 from omnigraph.model.frozen import frozen
 
@@ -58,7 +58,7 @@ class Walk:
 class PatternBinder:
     """Binds the patterns of one MATCH."""
 
-    binding: Binding
+    binding: BindingState
     flow: Flow
     binder: ExprBinder
     nodes: dict[str, Node] = field(default_factory=dict)  # by variable of the plan

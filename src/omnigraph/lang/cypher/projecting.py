@@ -9,7 +9,7 @@ from omnigraph.lang.bindings import BindingKind, bindings
 from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.binder import Blocks, ExprBinder
 from omnigraph.lang.cypher.coercion import as_type
-from omnigraph.lang.cypher.scope import Binding, Flow
+from omnigraph.lang.cypher.scope import BindingState, Flow
 from omnigraph.lang.ir import AggregateFunction as A
 from omnigraph.lang.ir import Function
 from omnigraph.lang.tree import is_node, is_null_literal, rebuild, variables, walk
@@ -29,7 +29,7 @@ class ProjectedColumn:
 class Projector:
     """One WITH or RETURN."""
 
-    binding: Binding
+    binding: BindingState
     flow: Flow
     blocks: Blocks
     node: ast.Projection

@@ -15,7 +15,7 @@ LABEL = "label"  # the annotation by which edge types share a relationship type
 
 
 @dataclass(slots=True)
-class Binding(Reporting):
+class BindingState(Reporting):
     """The shared state of the binder for one query."""
 
     values: Mapping[str, Any]  # of the parameters

@@ -17,7 +17,7 @@ from omnigraph.lang.cypher.bind import LOOKING, QUERY, WRITING, QueryBinder, fin
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, null_of
 from omnigraph.lang.cypher.metadata import HISTORY
-from omnigraph.lang.cypher.scope import Binding, Flow, parts_of
+from omnigraph.lang.cypher.scope import BindingState, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.scope import Reported
 from omnigraph.lang.source import Located
@@ -35,7 +35,7 @@ def bind_write(
     tree: ast.Query, catalog: Catalog, diagnostics: Diagnostics, values: Mapping[str, Any]
 ) -> ir.Query:
     """The mutation of a text, its read not rewritten yet."""
-    binding = Binding(catalog, diagnostics, values)
+    binding = BindingState(catalog, diagnostics, values)
     try:
         if len(tree.parts) > 1:
             raise binding.error("C013", "UNION cannot contain clauses that write", tree.at)
@@ -49,7 +49,7 @@ def bind_write(
     )
 
 
-def refuse_history(tree: ast.Query, binding: Binding) -> None:
+def refuse_history(tree: ast.Query, binding: BindingState) -> None:
     """History changes with every commit: conflicts of a write that depends on it could never be decided."""
     names = {procedure.name.lower() for procedure in HISTORY}
     for node in parts_of(tree):
@@ -63,7 +63,7 @@ def refuse_history(tree: ast.Query, binding: Binding) -> None:
 class WriteBinder:
     """Binds one query that writes."""
 
-    binding: Binding
+    binding: BindingState
     flow: Flow = field(default_factory=lambda: Flow(ir.Outer()))
     stages: list[ir.Stage] = field(default_factory=list)
     rest: tuple[ast.Clause, ...] = ()  # the current clause, and those after it
@@ -415,7 +415,7 @@ class WriteBinder:
         named = {part.name for part in parts if isinstance(part, ast.Variable)}
         if named & (self.names.keys() | self.paths.keys()) or (self.gone and named):
             return True
-        properties = {part.name for part in parts if isinstance(part, ast.Property)}
+        properties = {part.name for part in parts if isinstance(part, ast.PropertyAccess)}
         whole = any(isinstance(part, (ast.MapProjection, ast.Call, *LOOKING)) for part in parts)
         return bool(properties & self.written) or (bool(self.steps) and whole and bool(named))
 
@@ -472,7 +472,7 @@ class WriteBinder:
             help = "Create a node of the other type, or keep the state in a property."
             raise self.binding.error("C004", message, item.at, help)
         match item.target:
-            case ast.Property(ast.Variable(name), prop):
+            case ast.PropertyAccess(ast.Variable(name), prop):
                 assert item.value is not None  # noqa: S101
                 given: Given = [(prop, self.read(item.value), item.at)]
             case ast.Variable(name):

@@ -110,7 +110,7 @@ def parse_queries(text: str, name: str = "", *, bare: bool = False) -> ast.Query
     return parse(Source(text, name), bare=bare)
 
 
-def check_query(query: ast.Query, catalog: Catalog, source: Source) -> checked.Query:
+def check_query(query: ast.Query, catalog: Catalog, source: Source) -> checked.CheckedQuery:
     """The query with every name resolved; raises with all its errors."""
     diagnostics = Diagnostics(source)
     result = check(query, catalog, diagnostics)

@@ -48,7 +48,7 @@ class Variable:
 
 
 @frozen
-class Property:
+class PropertyAccess:
     """`$var.name`."""
 
     var: str
@@ -160,7 +160,7 @@ Expr = (
     | TimeLiteral
     | ListLiteral
     | Variable
-    | Property
+    | PropertyAccess
     | AllProperties
     | Name
     | Call
@@ -278,7 +278,7 @@ class Projection:
 
 
 @frozen
-class Branch:
+class ReadBranch:
     """`match { … } return [distinct] { … } [having { … }]`."""
 
     clauses: tuple[Clause, ...]
@@ -302,7 +302,7 @@ class Ordering:
 class Read:
     """One branch, or several joined by `union` (`keeps_duplicates[i]`: `union all` before branch i + 1)."""
 
-    branches: tuple[Branch, ...]
+    branches: tuple[ReadBranch, ...]
     keeps_duplicates: tuple[bool, ...] = ()
     order: tuple[Ordering, ...] = ()
     skip: Expr | None = None

@@ -15,15 +15,17 @@ from omnigraph.model.catalog import Catalog
 from omnigraph.model.types import PropType
 
 
-def check(query: ast.Query, catalog: Catalog, diagnostics: Diagnostics) -> checked.Query:
+def check(query: ast.Query, catalog: Catalog, diagnostics: Diagnostics) -> checked.CheckedQuery:
     """The checked query; only meaningful when no error was reported."""
     context = CheckContext(catalog, diagnostics, _params(query, diagnostics))
     body = _body(context, query.body)
     params = tuple(ir.ParamDecl(name, kind) for name, kind in context.params.items())
-    return checked.Query(query.name, params, body, query.description, query.instruction)
+    return checked.CheckedQuery(query.name, params, body, query.description, query.instruction)
 
 
-def _body(context: CheckContext, body: ast.Read | ast.Mutation) -> checked.Read | ir.Mutation:
+def _body(
+    context: CheckContext, body: ast.Read | ast.Mutation
+) -> checked.CheckedRead | ir.Mutation:
     return _read(context, body) if isinstance(body, ast.Read) else check_mutation(context, body)
 
 
@@ -39,16 +41,18 @@ def _params(query: ast.Query, diagnostics: Diagnostics) -> dict[str, PropType]:
     return params
 
 
-def _read(context: CheckContext, read: ast.Read) -> checked.Read:
+def _read(context: CheckContext, read: ast.Read) -> checked.CheckedRead:
     skip, limit = _count(context, read.skip), _count(context, read.limit)
     if len(read.branches) > 1:
         branches = tuple(_branch(context, branch, None) for branch in read.branches)
         order = check_union(context, read, branches)
-        return checked.Read(branches, read.keeps_duplicates, order, skip, limit)
-    return checked.Read((_branch(context, read.branches[0], read),), (), (), skip, limit)
+        return checked.CheckedRead(branches, read.keeps_duplicates, order, skip, limit)
+    return checked.CheckedRead((_branch(context, read.branches[0], read),), (), (), skip, limit)
 
 
-def _branch(context: CheckContext, branch: ast.Branch, read: ast.Read | None) -> checked.Branch:
+def _branch(
+    context: CheckContext, branch: ast.ReadBranch, read: ast.Read | None
+) -> checked.CheckedBranch:
     """One branch; with `read` it is the only one, and the order is its own."""
     scope = Scope()
     block = PatternChecker(context, scope, Anonymous()).block(branch.clauses)
@@ -58,7 +62,7 @@ def _branch(context: CheckContext, branch: ast.Branch, read: ast.Read | None) ->
     order, rank = OrderChecker(returns, read).check() if read else ((), None)
     columns = returns.final_columns()
     scores = tuple(checked.ScoreColumn(name, found) for found, name in returns.scores.items())
-    return checked.Branch(
+    return checked.CheckedBranch(
         block, columns, returns.grouping(), having, branch.distinct, scores, rank, order
     )
 
@@ -83,7 +87,7 @@ def _count(context: CheckContext, node: ast.Expr | None) -> ir.Expr | None:
     return ir.Param(name, kind)
 
 
-def plan(query: checked.Query) -> ir.Query:
+def plan(query: checked.CheckedQuery) -> ir.Query:
     """The query lowered and rewritten."""
     # The lowering imports modules of this package, so the package cannot import it while it is being imported itself.
     from omnigraph.lang.lower import lower
@@ -93,7 +97,7 @@ def plan(query: checked.Query) -> ir.Query:
 
 
 def check_union(
-    context: CheckContext, read: ast.Read, branches: tuple[checked.Branch, ...]
+    context: CheckContext, read: ast.Read, branches: tuple[checked.CheckedBranch, ...]
 ) -> tuple[ir.SortKey, ...]:
     """Report branches that differ; the sort keys of the whole."""
     if context.diagnostics.errors:
@@ -103,7 +107,7 @@ def check_union(
 
 
 def _columns(
-    context: CheckContext, read: ast.Read, branches: tuple[checked.Branch, ...]
+    context: CheckContext, read: ast.Read, branches: tuple[checked.CheckedBranch, ...]
 ) -> dict[str, ir.ValueType]:
     first = {c.name: c.expr.type for c in branches[0].columns}
     for branch, node in zip(branches[1:], read.branches[1:], strict=True):
@@ -153,7 +157,7 @@ def _key(
 
     typer = Typer(context, Scope(), output, no_aggregate, no_ranking)
     try:
-        if isinstance(node.expr, ast.Property | ast.Variable):
+        if isinstance(node.expr, ast.PropertyAccess | ast.Variable):
             message = "the rows of a union are ordered by the names of its columns"
             raise context.error("Q006", message, node.at)
         expr = typer.expr(node.expr)

@@ -8,7 +8,7 @@ from omnigraph.model.frozen import frozen
 
 
 @frozen
-class Binding:
+class CheckedBinding:
     """A variable and its types; `predicates` are the conditions written in the braces."""
 
     var: str
@@ -17,7 +17,7 @@ class Binding:
 
 
 @frozen
-class Traversal:
+class CheckedTraversal:
     """A traversal as written; `steps` walk from `src` to `dst`."""
 
     src: str
@@ -41,16 +41,16 @@ class Traversal:
 @frozen
 class Nested:
     kind: BlockKind
-    block: Block
+    block: CheckedBlock
     measure: ir.BlockTest | None = None
 
 
 @frozen
-class Block:
+class CheckedBlock:
     """A pattern. The order among clauses of one sort is that of the text; otherwise it means nothing."""
 
-    bindings: tuple[Binding, ...]
-    traversals: tuple[Traversal, ...]
+    bindings: tuple[CheckedBinding, ...]
+    traversals: tuple[CheckedTraversal, ...]
     filters: tuple[ir.Expr, ...]
     nested: tuple[Nested, ...]
 
@@ -72,10 +72,10 @@ class Grouping:
 
 
 @frozen
-class Branch:
+class CheckedBranch:
     """One pattern and what it returns; `order` and `rank` are empty in a union."""
 
-    block: Block
+    block: CheckedBlock
     columns: tuple[ir.NamedExpr, ...]
     grouping: Grouping | None
     having: tuple[ir.Expr, ...]
@@ -86,8 +86,8 @@ class Branch:
 
 
 @frozen
-class Read:
-    branches: tuple[Branch, ...]
+class CheckedRead:
+    branches: tuple[CheckedBranch, ...]
     keeps_duplicates: tuple[bool, ...]
     order: tuple[ir.SortKey, ...]  # of a union; a single branch has its own
     skip: ir.Expr | None
@@ -95,9 +95,9 @@ class Read:
 
 
 @frozen
-class Query:
+class CheckedQuery:
     name: str
     params: tuple[ir.ParamDecl, ...]
-    body: Read | ir.Mutation
+    body: CheckedRead | ir.Mutation
     description: str | None = None
     instruction: str | None = None

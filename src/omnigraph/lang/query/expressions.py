@@ -231,7 +231,7 @@ class ExpressionParser:
             return self._structural(token)
         name = self.cursor.ident("a property")
         var = self.variable_of(token).name
-        return ast.Property(var, name.text, between(token, name), between(name, name))
+        return ast.PropertyAccess(var, name.text, between(token, name), between(name, name))
 
     def _structural(self, token: Token) -> ast.Expr:
         """What every entity has besides its properties."""
@@ -243,7 +243,7 @@ class ExpressionParser:
         at, var = between(token, word), self.variable_of(token)
         if word.text == "type":
             return ast.Call("type", (var,), at=at, name_at=at)
-        return ast.Property(var.name, f"@{word.text}", at, between(word, word))
+        return ast.PropertyAccess(var.name, f"@{word.text}", at, between(word, word))
 
     def field_name(self, what: str) -> str:
         """name = ident | "@" ( "id" | "src" | "dst" ) ;"""

@@ -133,7 +133,7 @@ class _Printer:
             if count is not None:
                 self.line(1, f"{word} {format_expr(count)}", count.at)
 
-    def branch(self, branch: ast.Branch) -> None:
+    def branch(self, branch: ast.ReadBranch) -> None:
         self.open(1, "match {", Place(branch.at.start, branch.at.start))
         self.clauses(branch.clauses, 2)
         self.close(1, self.after("}", branch.clauses[-1].at.end if branch.clauses else self.end))

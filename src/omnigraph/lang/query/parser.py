@@ -165,7 +165,7 @@ class QueryParser(ExpressionParser):
             help=help,
         )
 
-    def branch(self) -> ast.Branch:
+    def branch(self) -> ast.ReadBranch:
         """branch = "match" block "return" [ "distinct" ] "{" projection { [ "," ] projection } "}" [ having ] ;"""
         self.count_part()
         start = self.cursor.expect("match", "at the start of a pattern")
@@ -176,7 +176,7 @@ class QueryParser(ExpressionParser):
         projections = self._items("{", "after `return`", self.projection)
         having = self.having() if self.cursor.at("having") else ()
         at = between(start, self.cursor.previous)
-        return ast.Branch(clauses, projections, distinct, having, at, between(returns, returns))
+        return ast.ReadBranch(clauses, projections, distinct, having, at, between(returns, returns))
 
     def block(self, where: str) -> tuple[ast.Clause, ...]:
         """block = "{" clause { [ ";" ] clause } [ ";" ] "}" ;"""

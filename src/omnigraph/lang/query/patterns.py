@@ -46,19 +46,19 @@ class PatternChecker:
     context: CheckContext
     scope: Scope
     anonymous: Anonymous
-    bindings: list[checked.Binding] = field(default_factory=list)
-    traversals: list[checked.Traversal] = field(default_factory=list)
+    bindings: list[checked.CheckedBinding] = field(default_factory=list)
+    traversals: list[checked.CheckedTraversal] = field(default_factory=list)
     filters: list[ir.Expr] = field(default_factory=list)
     nested: list[checked.Nested] = field(default_factory=list)
     mentioned: set[str] = field(default_factory=set)  # outer variables this block uses
 
-    def block(self, clauses: tuple[ast.Clause, ...]) -> checked.Block:
+    def block(self, clauses: tuple[ast.Clause, ...]) -> checked.CheckedBlock:
         for clause in clauses:
             try:
                 self.clause(clause)
             except Reported:
                 continue
-        return checked.Block(
+        return checked.CheckedBlock(
             tuple(self.bindings),
             tuple(self.traversals),
             tuple(self.filters),
@@ -97,7 +97,7 @@ class PatternChecker:
                 predicates.append(self.match_field(known, part))
             except Reported:
                 continue
-        self.bindings.append(checked.Binding(actual, var.types, tuple(predicates)))
+        self.bindings.append(checked.CheckedBinding(actual, var.types, tuple(predicates)))
 
     def declared(self, clause: ast.Binding) -> Var:
         """The variable that a binding declares, from the type it names."""
@@ -209,7 +209,7 @@ class PatternChecker:
             raise
         self.traversals.append(found)
 
-    def resolved(self, clause: ast.Traversal) -> checked.Traversal:
+    def resolved(self, clause: ast.Traversal) -> checked.CheckedTraversal:
         for node in (clause.src, clause.dst):
             self.endpoint(node)
         self.own_name(clause)
@@ -225,7 +225,7 @@ class PatternChecker:
         if clause.path is not None:
             path = self.name_of(clause.path)
             self.scope.bind(Var(clause.path.name, VarKind.PATH))
-        return checked.Traversal(src, dst, steps, low, high, edge, path, clause.every)
+        return checked.CheckedTraversal(src, dst, steps, low, high, edge, path, clause.every)
 
     def endpoint(self, node: ast.Variable) -> None:
         """An endpoint must be a node, or not yet bound."""

@@ -51,7 +51,7 @@ class ReturnChecker:
 
     context: CheckContext
     scope: Scope
-    branch: ast.Branch
+    branch: ast.ReadBranch
     columns: dict[str, ReturnColumn] = field(default_factory=dict)
     aggregates: dict[ir.NamedAggregate, str] = field(default_factory=dict)
     scores: dict[ir.Ranking, str] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class ReturnChecker:
         names = ["id", *(["from", "to"] if var.kind is VarKind.EDGE else [])]
         names += [n for n, prop in sorted(var.properties.items()) if not prop.type.is_blob]
         for name in names:
-            typed = self.typer().property(ast.Property(expr.var, name, expr.at, expr.at))
+            typed = self.typer().property(ast.PropertyAccess(expr.var, name, expr.at, expr.at))
             yield ReturnColumn(f"{expr.var}.{name}", typed, node)
 
     def typer(self) -> Typer:
@@ -243,13 +243,15 @@ def _reads_row(expr: ir.Expr) -> bool:
 def column_name(node: ast.Expr) -> str:
     """The name of a column without an alias."""
     match node:
-        case ast.Property(var, name):
+        case ast.PropertyAccess(var, name):
             return f"{var}.{name}"
         case ast.Variable(name) | ast.Name(name):
             return name
         case ast.Literal() | ast.TimeLiteral() | ast.ListLiteral():
             return "literal"
-        case ast.Call(name, (ast.Property() | ast.Variable() as arg,)) if name in NAMED_BY_ARGUMENT:
+        case ast.Call(name, (ast.PropertyAccess() | ast.Variable() as arg,)) if (
+            name in NAMED_BY_ARGUMENT
+        ):
             return column_name(arg)
         case ast.Call(name):
             return name

@@ -65,7 +65,7 @@ def _edits(typer: Typer, node: ast.Call) -> ir.Expr:
 def searched(typer: Typer, node: ast.Call, code: str) -> tuple[ir.Column, Property]:
     """The property of a node that a search or ranking reads."""
     part = node.args[0]
-    if not isinstance(part, ast.Property):
+    if not isinstance(part, ast.PropertyAccess):
         message = f"`{node.name}` takes a property such as $x.name first"
         raise typer.context.error(code, message, part.at)
     var = typer.scope.vars.get(part.var)
@@ -151,7 +151,7 @@ def _nearest(typer: Typer, node: ast.Call) -> ir.Nearest:
 
 def _vector_field(typer: Typer, node: ast.Call) -> tuple[ir.Column, Property]:
     part = node.args[0]
-    if isinstance(part, ast.Property):
+    if isinstance(part, ast.PropertyAccess):
         var = typer.scope.vars.get(part.var)
         if var is None:
             message = f"the variable `${part.var}` is not bound here"

@@ -61,7 +61,7 @@ class Typer:
                 return self.list_literal(node)
             case ast.Variable():
                 return self.variable(node)
-            case ast.Property():
+            case ast.PropertyAccess():
                 return self.property(node)
             case ast.AllProperties():
                 message = f"`${node.var}.*` is not a single value"
@@ -162,7 +162,7 @@ class Typer:
             case _:
                 return ir.IdOf(var.name, ir.STRING.with_nullable(var.optional))
 
-    def bound(self, name: str, at: ast.Variable | ast.Property | ast.AllProperties) -> Var:
+    def bound(self, name: str, at: ast.Variable | ast.PropertyAccess | ast.AllProperties) -> Var:
         """The variable of this name, which an earlier clause must have bound."""
         var = self.scope.vars.get(name)
         if var is None:
@@ -173,7 +173,7 @@ class Typer:
             raise Reported
         return var
 
-    def property(self, node: ast.Property) -> ir.Expr:
+    def property(self, node: ast.PropertyAccess) -> ir.Expr:
         if node.var in self.context.params:
             message = f"`${node.var}` is a parameter and has no properties"
             raise self.context.error("T6", message, node.at)
@@ -189,7 +189,7 @@ class Typer:
             raise self.context.error("T24", message, node.at)
         return ir.Column(var.name, prop.name, var.property_type(prop))
 
-    def no_property(self, var: Var, node: ast.Property) -> Reported:
+    def no_property(self, var: Var, node: ast.PropertyAccess) -> Reported:
         if var.kind is VarKind.PATH:
             help = "Use nodes($p), edges($p) or length($p)."
             message = f"the path `${var.name}` has no properties"

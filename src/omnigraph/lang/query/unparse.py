@@ -35,7 +35,7 @@ def _expr(node: ast.Expr) -> tuple[str, int]:
             return f"[{', '.join(map(format_expr, items))}]", ATOM
         case ast.Variable(name):
             return f"${name}", ATOM
-        case ast.Property(var, name):
+        case ast.PropertyAccess(var, name):
             return f"${var}.{name}", ATOM
         case ast.AllProperties(var):
             return f"${var}.*", ATOM

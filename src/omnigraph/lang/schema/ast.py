@@ -33,7 +33,7 @@ class Value:
 
 
 @frozen
-class Annotation:
+class AnnotationNode:
     """`@name`, `@name(value)` or `@name(value, key=value)`."""
 
     name: str
@@ -55,7 +55,7 @@ class TypeRef:
 class PropertyDecl:
     name: Name
     type: TypeRef
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[AnnotationNode, ...]
     at: Place = field(compare=False, repr=False)
 
 
@@ -106,7 +106,7 @@ class InterfaceDecl:
 @frozen
 class NodeDecl:
     name: Name
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[AnnotationNode, ...]
     implements: tuple[Name, ...]
     members: tuple[Member, ...]
     at: Place = field(compare=False, repr=False)
@@ -123,7 +123,7 @@ class EdgeDecl:
     from_type: Name
     to_type: Name
     cardinality: Cardinality | None
-    annotations: tuple[Annotation, ...]
+    annotations: tuple[AnnotationNode, ...]
     members: tuple[Member, ...]
     at: Place = field(compare=False, repr=False)
     body: Place | None = field(default=None, compare=False, repr=False)  # its braces

@@ -171,7 +171,7 @@ class Checker:
         target = f"{owner.kind} {owner.name}"
         report_repeated(owner, decl.annotations, target)
         texts: dict[str, str | None] = {}
-        custom: list[ast.Annotation] = []
+        custom: list[ast.AnnotationNode] = []
         for annotation in decl.annotations:
             match annotation.name:
                 case "description" | "instruction":
@@ -192,7 +192,7 @@ class Checker:
         carried = custom_annotations(owner, custom)
         return TypeHeader(texts.get("description"), texts.get("instruction"), carried)
 
-    def _misplaced_card(self, annotation: ast.Annotation) -> None:
+    def _misplaced_card(self, annotation: ast.AnnotationNode) -> None:
         message = "@card is in the wrong place"
         self.diagnostics.error("S6", message, annotation.at)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from omnigraph.lang.lexer import format_value, quote
 from omnigraph.lang.schema.ast import (
-    Annotation,
+    AnnotationNode,
     CheckRule,
     Declaration,
     EdgeDecl,
@@ -144,7 +144,7 @@ def _type(ref: TypeRef) -> str:
     return f"enum({', '.join(ref.values)})" + ("?" if ref.type.nullable else "")
 
 
-def _annotation(annotation: Annotation) -> str:
+def _annotation(annotation: AnnotationNode) -> str:
     if annotation.value is None:
         return f"@{annotation.name}"
     named = [f"{name}={_value(value)}" for name, value in annotation.arguments]

@@ -89,7 +89,7 @@ def _check_name(owner: Owner, name: ast.Name) -> None:
     owner.diagnostics.error("S5", message, name.at)
 
 
-def report_repeated(owner: Owner, annotations: Sequence[ast.Annotation], target: str) -> None:
+def report_repeated(owner: Owner, annotations: Sequence[ast.AnnotationNode], target: str) -> None:
     """Report built-in annotations that are duplicated on one target."""
     if len(annotations) < 2:
         return
@@ -102,7 +102,7 @@ def report_repeated(owner: Owner, annotations: Sequence[ast.Annotation], target:
 
 
 def custom_annotations(
-    owner: Owner, annotations: Iterable[ast.Annotation]
+    owner: Owner, annotations: Iterable[ast.AnnotationNode]
 ) -> tuple[Annotation, ...]:
     """Custom annotations, in canonical order without repetitions."""
     carried: dict[str, Annotation] = {}
@@ -124,7 +124,7 @@ def scalar(owner: Owner, value: ast.Value) -> ast.Scalar:
     return value.value
 
 
-def _warn_misspelt(owner: Owner, annotation: ast.Annotation) -> None:
+def _warn_misspelt(owner: Owner, annotation: ast.AnnotationNode) -> None:
     meant = did_you_mean(annotation.name, ANNOTATIONS, likeness=0.75)
     if meant:
         message = f"`@{annotation.name}` is carried as metadata and has no effect"
@@ -132,7 +132,7 @@ def _warn_misspelt(owner: Owner, annotation: ast.Annotation) -> None:
         owner.diagnostics.warn("S30", message, annotation.at, help=help, suggestion=meant)
 
 
-def text_of(owner: Owner, annotation: ast.Annotation, target: str) -> str | None:
+def text_of(owner: Owner, annotation: ast.AnnotationNode, target: str) -> str | None:
     """The one non-empty text an annotation takes, or None after reporting."""
     value = annotation.value
     problem = None
@@ -152,7 +152,7 @@ def text_of(owner: Owner, annotation: ast.Annotation, target: str) -> str | None
 # --- one handler per annotation ---
 
 
-def _constraint_word(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _constraint_word(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     """@key, @unique or @index after a property."""
     name, path = annotation.name, f"{owner.name}.{built.property.name}"
     report = owner.diagnostics.error
@@ -186,7 +186,7 @@ def unsuited(word: str, kind: PropType, *, behind_property: bool) -> str | None:
     return None
 
 
-def _embed(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _embed(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     path = f"{owner.name}.{built.property.name}"
     report, at = owner.diagnostics.error, annotation.at
     source = annotation.value.value if annotation.value else None
@@ -211,7 +211,7 @@ def _embed(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
     return built
 
 
-def _metric(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _metric(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     path = f"{owner.name}.{built.property.name}"
     if not built.property.type.is_vector:
         message = f"@metric is only supported on Vector properties ({path})"
@@ -227,7 +227,7 @@ def _metric(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
     return replace(built, property=replace(built.property, metric=str(metric)))
 
 
-def _default(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _default(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     kind = built.property.type
     try:
         made = to_json(_default_value(annotation, kind))
@@ -238,7 +238,7 @@ def _default(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
     return replace(built, property=replace(built.property, default=made))
 
 
-def _default_value(annotation: ast.Annotation, kind: PropType) -> Any:
+def _default_value(annotation: ast.AnnotationNode, kind: PropType) -> Any:
     value = annotation.value
     if value is None or annotation.arguments:
         raise Misfit("expected exactly one value")
@@ -253,29 +253,29 @@ def _default_value(annotation: ast.Annotation, kind: PropType) -> Any:
     return made
 
 
-def _description(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _description(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     text = text_of(owner, annotation, f"property {owner.name}.{built.property.name}")
     return replace(built, property=replace(built.property, description=text))
 
 
-def _rename_from(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _rename_from(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     old = text_of(owner, annotation, f"property {owner.name}.{built.property.name}")
     return replace(built, hint=Hint(old, annotation.at)) if old else built
 
 
-def _instruction(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _instruction(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     path = f"{owner.name}.{built.property.name}"
     message = f"@instruction is only supported on node and edge types, not on property {path}"
     owner.diagnostics.error("S11", message, annotation.at, help="Use @description here.")
     return built
 
 
-def _card(owner: Owner, built: Built, annotation: ast.Annotation) -> Built:
+def _card(owner: Owner, built: Built, annotation: ast.AnnotationNode) -> Built:
     owner.diagnostics.error("S6", "@card is in the wrong place", annotation.at)
     return built
 
 
-HANDLERS: dict[str, Callable[[Owner, Built, ast.Annotation], Built]] = {
+HANDLERS: dict[str, Callable[[Owner, Built, ast.AnnotationNode], Built]] = {
     **dict.fromkeys(("key", "unique", "index", "range", "check"), _constraint_word),
     "embed": _embed,
     "metric": _metric,

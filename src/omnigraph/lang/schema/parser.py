@@ -13,7 +13,7 @@ from omnigraph.lang.cursor import Unparsable
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.lang.lexer import Tok, Token, unquote
 from omnigraph.lang.schema.ast import (
-    Annotation,
+    AnnotationNode,
     CheckRule,
     Declaration,
     EdgeDecl,
@@ -302,8 +302,8 @@ class Parser(TypeParser):
             pattern = unquote(self.cursor.advance().text)
         return CheckRule(name, pattern, between(first, self.cursor.previous))
 
-    def _annotations(self, *, header: bool) -> tuple[Annotation, ...]:
-        found: list[Annotation] = []
+    def _annotations(self, *, header: bool) -> tuple[AnnotationNode, ...]:
+        found: list[AnnotationNode] = []
         while self.cursor.at("@"):
             word = self.cursor.peek().text
             if word in CONSTRAINTS and self.cursor.peek(2).text == "(":
@@ -315,7 +315,7 @@ class Parser(TypeParser):
             found.append(self.annotation())
         return tuple(found)
 
-    def annotation(self) -> Annotation:
+    def annotation(self) -> AnnotationNode:
         """annotation = "@" ident [ "(" value { "," ident "=" value } ")" ] ;"""
         first = self.cursor.advance()
         name = self.cursor.ident("the name of an annotation")
@@ -329,7 +329,7 @@ class Parser(TypeParser):
                 if self.cursor.at(".."):
                     raise self._misfit(between(first, name), name.text)
         at = between(first, self.cursor.previous)
-        return Annotation(name.text, value, tuple(arguments), at)
+        return AnnotationNode(name.text, value, tuple(arguments), at)
 
     def _argument(self, at: Place, annotation: str) -> tuple[Name, Value]:
         token = self.cursor.token

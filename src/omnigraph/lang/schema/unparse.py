@@ -35,7 +35,7 @@ def _declaration(kind: AnyType) -> ast.Declaration:
     return ast.NodeDecl(name, header, implements, members, NOWHERE)
 
 
-def _header(kind: EntityType) -> Iterator[ast.Annotation]:
+def _header(kind: EntityType) -> Iterator[ast.AnnotationNode]:
     yield from _text("description", kind.description)
     yield from _text("instruction", kind.instruction)
     yield from map(_carried, kind.annotations)
@@ -70,12 +70,12 @@ def _property(prop: Property, words: tuple[str, ...]) -> ast.PropertyDecl:
     if prop.embed is not None:
         model = prop.embed.model
         named = ((_name("model"), _value(model)),) if model is not None else ()
-        annotations.append(ast.Annotation("embed", _value(prop.embed.source), named, NOWHERE))
+        annotations.append(ast.AnnotationNode("embed", _value(prop.embed.source), named, NOWHERE))
     if prop.metric != "l2":
         annotations.extend(_text("metric", prop.metric))
     if prop.default is not None:
         value = tuple(prop.default) if isinstance(prop.default, list | tuple) else prop.default
-        annotations.append(ast.Annotation("default", _value(value), (), NOWHERE))
+        annotations.append(ast.AnnotationNode("default", _value(value), (), NOWHERE))
     annotations.extend(_text("description", prop.description))
     annotations.extend(map(_carried, prop.annotations))
     ref = ast.TypeRef(prop.type, prop.type.enum or (), NOWHERE)
@@ -90,16 +90,16 @@ def _value(value: ast.Scalar | tuple[ast.Scalar, ...]) -> ast.Value:
     return ast.Value(value, False, NOWHERE)
 
 
-def _bare(word: str) -> ast.Annotation:
-    return ast.Annotation(word, None, (), NOWHERE)
+def _bare(word: str) -> ast.AnnotationNode:
+    return ast.AnnotationNode(word, None, (), NOWHERE)
 
 
-def _text(name: str, text: str | None) -> Iterator[ast.Annotation]:
+def _text(name: str, text: str | None) -> Iterator[ast.AnnotationNode]:
     if text is not None:
-        yield ast.Annotation(name, _value(text), (), NOWHERE)
+        yield ast.AnnotationNode(name, _value(text), (), NOWHERE)
 
 
-def _carried(annotation: Annotation) -> ast.Annotation:
+def _carried(annotation: Annotation) -> ast.AnnotationNode:
     named = tuple((_name(key), _value(value)) for key, value in annotation.arguments)
     value = None if annotation.value is None else _value(annotation.value)
-    return ast.Annotation(annotation.name, value, named, NOWHERE)
+    return ast.AnnotationNode(annotation.name, value, named, NOWHERE)
