@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,16 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.cli.main import main
-from omnigraph.pipeline.spec import PipelineInvalid, read_spec, sources_of
+from omnigraph.pipeline.databases import database_rows
+from omnigraph.pipeline.failures import SparkFailed
+from omnigraph.pipeline.lineage import lineage
+from omnigraph.pipeline.spec import (
+    PipelineInvalid,
+    PipelineSpec,
+    SourceSpec,
+    read_spec,
+    sources_of,
+)
 from tests.pipeline.planes import new_graph, person, write_lines
 
 FILE = """
@@ -82,13 +92,64 @@ def test_a_run_tells_what_it_read_and_wrote_as_openlineage(graph: Graph, tmp_pat
     assert "exist" in failed["run"]["facets"]["errorMessage"]["message"]
 
 
-def test_tables_of_a_database_are_loaded_through_jdbc(
-    graph: Graph, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_merge_with_conflicts_is_a_run_that_failed(
+    graph: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Derby comes with Spark, and its database lives in the memory of Spark's process."""
+    """Schedulers go by the exit code, and collectors of lineage by the one event of the end."""
+    graph.create_branch("import")
+    graph.load({"City": [{"name": "Bern", "size": 1}]}, mode="append")
+    file, told = tmp_path / "pipeline.yaml", tmp_path / "lineage.ndjson"
+    line = ["pipeline", "run", str(file), "--engine", "local", "--lineage", str(told), "--json"]
+    assert main(line) == 4
+    document = json.loads(capsys.readouterr().out)
+    assert document["load"]["commit"]["id"] == graph.log("import")[0].id
+    assert [conflict["id"] for conflict in document["merge"]["conflicts"]] == ["Bern"]
+    events = [json.loads(text) for text in told.read_text().splitlines()]
+    assert [event["eventType"] for event in events] == ["START", "FAIL"]
+    assert "conflicts" in events[1]["run"]["facets"]["errorMessage"]["message"]
+    assert {entry["name"] for entry in events[1]["outputs"]} == {"import.Person", "import.City"}
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("jdbc:postgresql://ann:s3cret@db.x:5432/shop", ("postgresql://db.x:5432", "shop.t")),
+        ("jdbc:mysql://ann:s3cret@a,ann:s3cret@b/shop?password=s3cret", ("mysql://b", "shop.t")),
+        ("jdbc:mysql://(host=a,user=ann,password=s3cret)/shop", ("mysql://", "t")),
+        ("jdbc:sqlserver://db.x;user=ann;password=s3cret", ("sqlserver://db.x", "t")),
+        ("jdbc:sqlserver://db.x;password=s3cret@home", ("sqlserver://", "t")),
+        ("jdbc:oracle:thin:ann/s3cret@db.x:1521:shop", ("oracle://db.x:1521:shop", "t")),
+        ("jdbc:oracle:thin:ann/s3cret@//db.x:1521/shop", ("oracle://db.x:1521", "shop.t")),
+        ("jdbc:oracle:thin:ann/s3#cret@db.x:1521:shop", ("oracle://", "t")),
+        ("jdbc:db2://db.x:50000/shop:password=s3cret;", ("db2://db.x:50000", "shop.t")),
+        ("jdbc:h2:tcp://db.x/shop;PASSWORD=s3cret", ("h2://db.x", "shop.t")),
+        ("jdbc:derby:memory:shop;password=s3cret", ("derby://", "memory:shop.t")),
+    ],
+)
+def test_lineage_names_databases_without_credentials(
+    url: str, place: tuple[str, str], tmp_path: Path
+) -> None:
+    told = tmp_path / "lineage.ndjson"
+    spec = PipelineSpec([SourceSpec(type="City", jdbc={"url": url, "dbtable": "t"})])
+    with lineage(told, "graph", "job", spec):
+        pass
+    assert "cret" not in told.read_text()
+    (named,) = json.loads(told.read_text().splitlines()[0])["inputs"]
+    assert (named["namespace"], named["name"]) == place
+
+
+@pytest.fixture
+def derby(spark: Any, tmp_path: Path) -> str:
+    """A database: Derby comes with Spark, and keeps it in the memory of Spark's process."""
     log = str(tmp_path / "derby.log")
     spark.sparkContext._jvm.System.setProperty("derby.stream.error.file", log)
-    url = f"jdbc:derby:memory:{tmp_path.name};create=true"
+    return f"jdbc:derby:memory:{tmp_path.name}"
+
+
+def test_tables_of_a_database_are_loaded_through_jdbc(
+    graph: Graph, spark: Any, derby: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{derby};create=true"
     towns = spark.createDataFrame([("Bern", 134_000), ("Lima", None)], "town string, heads long")
     towns.write.format("jdbc").option("url", url).option("dbtable", "towns").save()
     file = tmp_path / "database.yaml"
@@ -117,10 +178,10 @@ sources:
 
 
 def test_a_query_of_a_database_is_read_in_ranges(
-    graph: Graph, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    graph: Graph, spark: Any, derby: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database filters, tells its bounds and sends the columns that are wanted, a range to each task."""
-    url = f"jdbc:derby:memory:{tmp_path.name}-heads;create=true"
+    url = f"{derby};create=true"
     rows = [(n, f"town {n}", n * 10) for n in range(1, 8)]
     towns = spark.createDataFrame(rows, "id int, town string, heads long")
     towns.write.format("jdbc").option("url", url).option("dbtable", "heads").save()
@@ -138,7 +199,7 @@ def test_a_query_of_a_database_is_read_in_ranges(
 
 def test_a_database_that_cannot_be_read_is_no_bug_of_ours(
     graph: Graph,
-    spark: Any,
+    derby: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -146,7 +207,7 @@ def test_a_database_that_cannot_be_read_is_no_bug_of_ours(
     file = tmp_path / "database.yaml"
     file.write_text(JDBC.replace("GRAPH", graph.uri))
     for url in (
-        f"jdbc:derby:memory:{tmp_path.name}-absent;password=s3cret",
+        f"{derby};password=s3cret",
         "jdbc:nosuch://localhost/db?password=s3cret",
     ):
         monkeypatch.setenv("TOWNS_URL", url)
@@ -155,6 +216,21 @@ def test_a_database_that_cannot_be_read_is_no_bug_of_ours(
         assert "database_failed" in told
         assert "s3cret" not in told
         assert "bug" not in told
+
+
+def test_what_a_database_says_while_rows_are_read_is_told_without_its_secrets(
+    graph: Graph, spark: Any, derby: str
+) -> None:
+    url = f"{derby};create=true"
+    towns = spark.createDataFrame([("Bern", 134_000)], "name string, size long")
+    towns.write.format("jdbc").option("url", url).option("dbtable", "towns").save()
+    rows = database_rows({"url": url, "dbtable": "towns", "password": "s3cret-9"}, session=spark)
+    said = f"no login with s3cret-9 at {url}, nor by jdbc:x://h;password=0ther-1;a=b"
+    wrong = rows.selectExpr("name", f"CAST(raise_error('{said}') AS long) AS size")
+    with pytest.raises(SparkFailed, match="no login with <password> at <url>, nor") as failed:
+        graph.load({"City": wrong})
+    trace = "".join(traceback.format_exception(failed.value))
+    assert not [text for text in ("s3cret-9", url, "0ther-1") if text in trace]
 
 
 @pytest.mark.parametrize(

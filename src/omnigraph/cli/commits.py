@@ -221,6 +221,11 @@ def print_merge(
     answer(show, merge_text(result, text), result.to_json() if document is None else document)
     if dry_run:
         note(show, "nothing was changed")
+    return merge_code(show, result)
+
+
+def merge_code(show: Show, result: MergeResult) -> int:
+    """The exit code of a merge; of one with conflicts, after a word on how to resolve them."""
     if result.outcome != "conflict":
         return OK
     note(show, "next: --strategy ours or theirs resolves all conflicts, --decisions FILE each")
@@ -230,13 +235,17 @@ def print_merge(
 def merge_text(result: MergeResult, text: str) -> str:
     """The outcome of a merge: the text with commit and counts, or the conflicts."""
     if result.outcome == "conflict":
-        listed = "\n".join(_conflict(conflict) for conflict in result.conflicts)
         found = counted(len(result.conflicts), "conflict")
-        return f"{found}; nothing was changed\n{listed}"
+        return f"{found}; nothing was changed\n{conflict_lines(result)}"
     commit = f", commit {short(result.commit.id)}" if result.commit else ""
     changed = counts_line(result.counts)
     how = OUTCOMES.get(result.outcome, "")
     return f"{text}{how}{commit}" + (f": {changed}" if changed else "")
+
+
+def conflict_lines(result: MergeResult) -> str:
+    """The conflicts of a merge, a line each."""
+    return "\n".join(_conflict(conflict) for conflict in result.conflicts)
 
 
 def _conflict(found: Conflict) -> str:

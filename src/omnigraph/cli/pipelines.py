@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from omnigraph.cli.commits import published
+from omnigraph.cli.commits import conflict_lines, merge_code, published
 from omnigraph.cli.context import actor_of, open_graph
 from omnigraph.cli.data import load_counts, tell_check
+from omnigraph.cli.exits import OK
 from omnigraph.cli.options import (
     LoadId,
     Show,
@@ -26,7 +27,7 @@ from omnigraph.cli.removals import consent, replaced
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.outcomes import LoadResult
+    from omnigraph.outcomes import LoadResult, MergeResult
     from omnigraph.pipeline.lineage import PipelineRun
     from omnigraph.pipeline.spec import PipelineSpec
 
@@ -46,11 +47,12 @@ def run_pipeline(
         str | None,
         Option("--lineage", help="Append OpenLineage events to this file.", metavar="FILE"),
     ] = None,
-) -> None:
+) -> int:
     """Run a pipeline file: load its sources as one commit, then optimize and merge if the file says so.
 
     The file names the graph, the branch, the mode, the sources with their mappings to types, and the steps after the
     load. It works the same on Spark and in process. Overwriting asks for confirmation, as with `omnigraph load`.
+    Conflicts of the merge are listed, and the exit code is 4; the load stays on its branch.
     """
     from dataclasses import replace
 
@@ -68,7 +70,7 @@ def run_pipeline(
     if check:
         found = _pipeline_load(graph, spec, engine, dry_run=True)
         tell_check(show, found, spec.quarantine, valid=True)
-        return
+        return OK
     if spec.mode == "overwrite":
         again = partial(_pipeline_load, graph, spec, engine, dry_run=True)
         consent(yes, replaced, graph, spec.branch, again)
@@ -77,8 +79,9 @@ def run_pipeline(
         events.lineage(lineage, graph.uri, Path(file).stem, spec) as run,
     ):
         key, actor = load_id or spec.load_id, actor_of(writer.actor)
-        text, document = _run(graph, spec, engine, key, actor, run)
+        text, document, merged = _run(graph, spec, engine, key, actor, run)
     answer(show, text, document)
+    return OK if merged is None else merge_code(show, merged)
 
 
 def _run(
@@ -88,20 +91,25 @@ def _run(
     load_id: str | None,
     actor: str | None,
     run: PipelineRun | None,
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, Any], MergeResult | None]:
     result = _pipeline_load(graph, spec, engine, actor=actor, idempotency_key=load_id)
     if run is not None:
-        run.completed(result)
+        run.loaded = result
     text = f"loaded {load_counts(result)}: {published(result.commit, spec.branch)}"
     document: dict[str, Any] = {"load": result.to_json()}
     if spec.then.optimize:
         graph.optimize(spec.branch, engine=result.engine)
         document["optimized"] = True
-    if spec.then.merge_into is not None:
-        merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)
-        document["merge"] = merged.to_json()
-        text += f"; merge into {spec.then.merge_into}: {merged.outcome}"
-    return text, document
+    if spec.then.merge_into is None:
+        return text, document, None
+    merged = graph.merge(spec.branch, into=spec.then.merge_into, actor=actor)
+    document["merge"] = merged.to_json()
+    text += f"; merge into {spec.then.merge_into}: {merged.outcome}"
+    if merged.conflicts:
+        text += f"\n{conflict_lines(merged)}"
+        if run is not None:
+            run.failure = f"the merge into {spec.then.merge_into} has conflicts"
+    return text, document, merged
 
 
 def _pipeline_load(graph: Graph, spec: PipelineSpec, engine: str, **options: Any) -> LoadResult:

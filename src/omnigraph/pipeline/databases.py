@@ -6,11 +6,13 @@ whose bounds are queried first, and `splits` is the number of ranges it is cut i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
+from omnigraph.pipeline.failures import hide, redacted
 from omnigraph.pipeline.session import context_of, parallelism, spark_session
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 SAID_CHARACTERS_MAX = 500
 FETCHED_ROWS = 10_000  # at a time; some drivers fetch all rows by default
 SPLITS_PER_TASK_SLOT = 2  # so that a slow range does not block the others
+SECRET = re.compile("url|password|pwd|secret|token", re.IGNORECASE)  # in the name of an option
 RANGES = ("partitionColumn", "lowerBound", "upperBound", "numPartitions")
 
 
@@ -41,7 +44,8 @@ def database_rows(
     given = {name: str(value) for name, value in options.items()}
     session = spark_session(session)
     renamed = dict(columns or {})
-    with _driver_errors(given):
+    hide({name: value for name, value in given.items() if SECRET.search(name)})
+    with _driver_errors():
         frame = session.read.format("jdbc").options(**_asked(given, session)).load()
         kept = [name for name in frame.columns if renamed.get(name) != ""]
         frame = frame.select(*(f"`{name}`" for name in kept))
@@ -85,8 +89,8 @@ def _bounds(session: SparkSession, asked: Mapping[str, str], table: str, column:
 
 
 @contextmanager
-def _driver_errors(given: Mapping[str, str]) -> Iterator[None]:
-    """Errors of a driver as ours, without the address and the password they may contain."""
+def _driver_errors() -> Iterator[None]:
+    """Errors of a driver as ours."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -94,7 +98,8 @@ def _driver_errors(given: Mapping[str, str]) -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         cause = getattr(error, "java_exception", None)
-        said = str(error if cause is None else cause.getMessage()).strip().partition("\n")[0]
-        for name, value in given.items():
-            said = said.replace(value, f"<{name}>") if len(value) > 3 else said
-        raise DatabaseFailed(f"the database cannot be read: {said[:SAID_CHARACTERS_MAX]}") from None
+        said = redacted(str(error if cause is None else cause.getMessage()))
+        first = said.strip().partition("\n")[0]
+        raise DatabaseFailed(
+            f"the database cannot be read: {first[:SAID_CHARACTERS_MAX]}"
+        ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -24,6 +24,9 @@ MEMORY = re.compile(r"OutOfMemoryError|Could not allocate memory|Python worker e
 DISK = re.compile(r"No space left on device|Disk quota exceeded")
 LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \S+ not found")
 LAST_LINE = re.compile(r"^(?:[\w.]*(?:Error|Exception))(?:: .*)?$", re.MULTILINE)
+PASSWORD = re.compile(r"((?:password|pwd)=)[^;&,\s)]+", re.IGNORECASE)
+HIDDEN_CHARACTERS_MIN = 4  # shorter texts are part of too many others
+_hidden: dict[str, str] = {}  # texts that no message contains, and what they are
 
 
 class ExecutorsDiffer(OmnigraphError):
@@ -57,7 +60,21 @@ def spark_failures() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        raise error_of(str(error)) from error
+        said = str(error)
+        raise error_of(said) from (error if redacted(said) == said else None)
+
+
+def hide(named: Mapping[str, str]) -> None:
+    """From now on, no message of Spark contains these texts."""
+    _hidden.update((text, name) for name, text in named.items())
+
+
+def redacted(said: str) -> str:
+    """A message without the texts to hide, and without passwords in addresses."""
+    for text in sorted(_hidden, key=len, reverse=True):
+        if len(text) >= HIDDEN_CHARACTERS_MIN:
+            said = said.replace(text, f"<{_hidden[text]}>")
+    return PASSWORD.sub(r"\1<password>", said)
 
 
 def repeated_read(work: Callable[[], T]) -> T:
@@ -79,6 +96,7 @@ def _asked(work: Callable[[], T]) -> T:
 
 def error_of(said: str) -> OmnigraphError:
     """Our error for a message of Spark."""
+    said = redacted(said)
     lacking, program = LACKING.search(said), PROGRAM.search(said)
     if lacking is not None:
         return ExecutorsDiffer(f"Spark's executors have no package {lacking[1].partition('.')[0]}")
