@@ -29,6 +29,6 @@ def named(source: Any) -> Any:
         return os.fspath(source)
     if isinstance(source, Mapping):
         return {str(name): named(value) for name, value in source.items()}
-    if isinstance(source, list):
+    if isinstance(source, list | tuple):
         return [os.fspath(one) for one in source if isinstance(one, str | os.PathLike)] or None
     return None

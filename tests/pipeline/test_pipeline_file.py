@@ -12,6 +12,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.cli.main import main
+from omnigraph.errors import IdempotencyMismatch
 from omnigraph.pipeline.databases import database_rows
 from omnigraph.pipeline.failures import SparkFailed
 from omnigraph.pipeline.lineage import lineage
@@ -22,6 +23,8 @@ from omnigraph.pipeline.spec import (
     read_spec,
     sources_of,
 )
+from omnigraph.write.input.declared import Mapped, Sources
+from omnigraph.write.input.mapping import RowMap, Wide
 from tests.pipeline.planes import new_graph, person, write_lines
 
 FILE = """
@@ -136,6 +139,25 @@ def test_lineage_names_databases_without_credentials(
     assert "cret" not in told.read_text()
     (named,) = json.loads(told.read_text().splitlines()[0])["inputs"]
     assert (named["namespace"], named["name"]) == place
+
+
+def declared(path: str) -> list[Any]:
+    """The ways to name a file of people."""
+    wide = Wide(path, (RowMap("Person", (("email", "mail"),)),))
+    mapped = Mapped(path, (("mail", "email"),))
+    return [Sources(tables=(("Person", mapped),)), Sources(wide=(wide,)), wide]
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_another_source_under_the_same_load_id_is_refused(way: int, tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph", schema="node Person { email: String @key }")
+    (tmp_path / "a.csv").write_text("mail\na@x\n")
+    (tmp_path / "b.csv").write_text("mail\nb@x\n")
+    one, other = (declared(str(tmp_path / name))[way] for name in ("a.csv", "b.csv"))
+    graph.load(one, engine="local", idempotency_key="day-1")
+    assert graph.load(one, engine="local", idempotency_key="day-1").replayed
+    with pytest.raises(IdempotencyMismatch):
+        graph.load(other, engine="local", idempotency_key="day-1")
 
 
 @pytest.fixture

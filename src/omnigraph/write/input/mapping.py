@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.fingerprint import named
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
@@ -144,6 +145,11 @@ class Wide:
             return RowMapping((), self.rows, json, self.changes, columns)
         return RowMapping(tuple(self.rows), None, json, self.changes)
 
+    @property
+    def digest(self) -> Any:
+        """What identifies it in a repeated request."""
+        return named(self.source), self.mapping, self.csv
+
 
 def shape_of(
     mapping: RowMapping,
@@ -252,6 +258,11 @@ class Mapped:
     columns: tuple[tuple[str, str], ...] = ()
     csv: CsvFormat | None = None
 
+    @property
+    def digest(self) -> Any:
+        """What identifies it in a repeated request."""
+        return self.path, self.columns, self.csv
+
 
 @frozen
 class Sources:
@@ -260,3 +271,9 @@ class Sources:
     records: tuple[str, ...] = ()
     tables: tuple[tuple[str, Any], ...] = ()
     wide: tuple[Wide, ...] = ()
+
+    @property
+    def digest(self) -> Any:
+        """What identifies them in a repeated request."""
+        tables = [(name, named(value)) for name, value in self.tables]
+        return self.records, tables, [wide.digest for wide in self.wide]
