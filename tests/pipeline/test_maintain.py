@@ -10,6 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.core.leases import stored_plans
+from omnigraph.pipeline.failures import SparkFailed
 from omnigraph.pipeline.maintain import BulkUpkeep
 from omnigraph.pipeline.pinned import NotShared
 from omnigraph.storage.tables import Table
@@ -85,6 +86,19 @@ def test_what_others_wrote_meanwhile_is_not_lost(
     work.finish()
     assert codes(graph) == sorted([*before, "late"])
     assert len(items(graph).fragments()) == 2, "what was rewritten, and what came meanwhile"
+
+
+def test_work_done_while_publishing_fails_with_an_error_of_ours(
+    graph: Graph, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Any) -> Any:
+        raise KeyError("on purpose")
+
+    monkeypatch.setattr("omnigraph.pipeline.maintain._task", lambda *_: broken)
+    work = BulkUpkeep(graph._repo, spark, graph.snapshot().catalog.nodes["Item"].table_id, "main")
+    with pytest.raises(SparkFailed, match="on purpose"):
+        graph.publish(work.verb, alone=True)
+    work.finish()
 
 
 def test_a_graph_in_memory_cannot_be_maintained_by_tasks(memory_root: str) -> None:

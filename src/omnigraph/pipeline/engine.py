@@ -15,12 +15,12 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.pipeline.failures import repeated_read, spark_failures
+from omnigraph.pipeline.log_file import log_file
 from omnigraph.pipeline.pinned import NotShared, pin
 from omnigraph.pipeline.session import (
     SparkMissing,
     is_configured,
     is_installed,
-    log_file,
     spark_session,
 )
 from omnigraph.pipeline.sources import as_sources, input_bytes, wants_spark
@@ -246,8 +246,7 @@ def maintaining(
 
     work = BulkUpkeep(repo, session, table_id, branch)
     try:
-        with spark_failures():
-            work.prepare(repo.snapshot(repo.head(branch).commit))
+        work.prepare(repo.snapshot(repo.head(branch).commit))
         yield work.verb
     finally:
         work.finish()

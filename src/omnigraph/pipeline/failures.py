@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from omnigraph.errors import Kind, OmnigraphError, error_named
-from omnigraph.pipeline.session import log_file
+from omnigraph.pipeline.log_file import log_file
 
 T = TypeVar("T")
 
@@ -109,13 +109,13 @@ def error_of(said: str) -> OmnigraphError:
         return ours
     if MEMORY.search(said):
         help = "Nothing was changed. Give executors more memory (spark.executor.memory, OMNIGRAPH_SPARK_MEMORY)."
-        return SparkFailed(f"Spark ran out of memory: {_short(said)}", help=help)
+        return SparkFailed(f"Spark ran out of memory: {reason(said)}", help=help)
     full = DISK.search(said)
     if full is not None:
         help = "Nothing was changed. Spark keeps shuffled data in spark.local.dir: give it a larger disk."
         return SparkFailed(f"a disk of Spark is full: {full[0]}", help=help)
     where = f"Nothing was changed. Spark's own messages are in its log, here usually {log_file()}."
-    return SparkFailed(f"the Spark job failed: {_short(said)}", help=where)
+    return SparkFailed(f"the Spark job failed: {reason(said)}", help=where)
 
 
 def _ours(said: str) -> OmnigraphError | None:
@@ -127,7 +127,7 @@ def _ours(said: str) -> OmnigraphError | None:
     return None
 
 
-def _short(said: str) -> str:
+def reason(said: str) -> str:
     """The most informative line of a trace."""
     written = (line.strip().removeprefix(": ") for line in said.splitlines())
     lines = [line.removeprefix("Caused by: ") for line in written if line]

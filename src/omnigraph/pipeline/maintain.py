@@ -18,6 +18,7 @@ from omnigraph.core.records import StoredPlan
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.core.txn import WriteTxn
+from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.pinned import adopt, store_environment
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
@@ -58,7 +59,8 @@ class BulkUpkeep:
         work = wanted(snapshot, kind_by_table(snapshot.catalog, self.table_id))
         if not work.is_nothing:
             self._begin(snapshot)
-            self._done = work, self._staged(snapshot, work)
+            with spark_failures():
+                self._done = work, self._staged(snapshot, work)
 
     def verb(self, txn: WriteTxn) -> PublishPlan:
         """The plan for the table on the given state."""

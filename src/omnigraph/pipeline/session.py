@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.pipeline.failures import reason
 from omnigraph.pipeline.jvm_cds import archive_options, build_at_exit, cache_folder
+from omnigraph.pipeline.log_file import log_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER = "OMNIGRAPH_SPARK_MASTER"
-LOG = "OMNIGRAPH_SPARK_LOG"
 MEMORY = "OMNIGRAPH_SPARK_MEMORY"
 ROWS_PER_BATCH = 65_536
 HASHED_PARTITION_MAX = "32m"
@@ -47,6 +48,13 @@ class SparkMissing(OmnigraphError):
         "Install both with `pip install 'omnigraph[spark]'` (a Java 17 of the machine is used if there is one), "
         "or use engine='local'."
     )
+
+
+class SparkUnavailable(OmnigraphError):
+    """Spark cannot be started, or its cluster cannot be reached."""
+
+    code, kind = "spark_unavailable", Kind.UNAVAILABLE
+    default_help = f"Check {MASTER}, {MEMORY} and the settings of Spark."
 
 
 class SparkTooOld(OmnigraphError):
@@ -83,12 +91,24 @@ def spark_session(given: SparkSession | None = None, *, master: str | None = Non
     """The session to use; one is started if none exists."""
     if not _has_spark():
         raise SparkMissing("Spark is not installed")
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return _found(given) or _started(master or os.environ.get(MASTER))
+    except (Py4JError, PySparkException) as error:
+        raise SparkUnavailable(
+            f"Spark cannot be used: {reason(str(error))}",
+            help=f"{SparkUnavailable.default_help} Spark's own messages are in {log_file()}.",
+        ) from error
+
+
+def _found(given: SparkSession | None) -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     found = given or SparkSession.getActiveSession() or _default(SparkSession) or _connected()
-    if found is None:
-        return _started(master or os.environ.get(MASTER))
-    _with_our_python(found)
+    if found is not None:
+        _with_our_python(found)
     return found
 
 
@@ -263,13 +283,6 @@ def settings(master: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(2 * cores),
     }
-
-
-def log_file() -> Path:
-    """The log of the Java process."""
-    return Path(
-        os.environ.get(LOG) or Path(tempfile.gettempdir()) / f"omnigraph-spark-{os.getuid()}.log"
-    )
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, NodeOrEdgeType
+from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.frames import outer_names
 from omnigraph.pipeline.source import OmnigraphSource
 
@@ -39,18 +40,19 @@ def register_tables(
             help="Use another schema for another branch or commit, such as g_dev.",
         )
     state = graph.snapshot(branch, at)
-    OmnigraphSource.register(session)
-    _cleared(session, schema, graph.uri)
     where = {"graph": graph.uri, "branch": branch}
     if at is not None:
         where["at"] = state.commit_id
     named = _names(state.catalog)
-    for name, kind in named.items():
-        wanted = {
-            "type": f"{kind.kind}:{kind.name}",
-            "columns": ",".join(outer_names(kind).values()),
-        }
-        _create(session, schema, name, where | wanted)
+    with spark_failures():
+        OmnigraphSource.register(session)
+        _cleared(session, schema, graph.uri)
+        for name, kind in named.items():
+            wanted = {
+                "type": f"{kind.kind}:{kind.name}",
+                "columns": ",".join(outer_names(kind).values()),
+            }
+            _create(session, schema, name, where | wanted)
     return [f"{schema}.{name}" for name in named]
 
 
