@@ -1,13 +1,15 @@
 """Write a state of a graph to files: NDJSON that loads again, Parquet, Arrow or CSV.
 
 Every part is written under a temporary name, and gets its own when it is whole; the list of parts comes last. So
-after an interruption, no incomplete file looks complete. On an object store, a part is sent when it is whole.
+after an interruption, no incomplete file looks complete, and attempts to write one part on several machines do not mix.
+On an object store, a part is sent when it is whole.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +41,7 @@ from omnigraph.storage.tables import ADDRESS
 
 FORMATS = (*FORMS, "parquet", "arrow", "csv")
 MANIFEST = "export.json"
+PARTIAL = ".partial"
 BATCH_ROWS = 65_536
 ORDERED_ROWS = 8_192  # fetched at a time, from any place in the table
 PART_ROWS = 1 << 20  # fragments are combined up to this
@@ -117,11 +120,18 @@ class ExportFolder:
 
     @contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """A path of this machine to write a file to, under its name, once it is whole."""
+        """A path of this machine to write a file to; the file gets its name once it is whole."""
         if not self.remote:
             folder = Path(self.address)
             folder.mkdir(parents=True, exist_ok=True)  # a task may run on another machine
-            yield folder / name
+            path = folder / f".{name}.{secrets.token_hex(8)}{PARTIAL}"
+            try:
+                yield path
+                with path.open("rb+") as file:
+                    os.fsync(file.fileno())
+                path.replace(folder / name)
+            finally:
+                path.unlink(missing_ok=True)
             return
         with tempfile.TemporaryDirectory(prefix="omnigraph-export-") as held:
             path = Path(held, name)
@@ -140,8 +150,15 @@ class ExportFolder:
                 details={"folder": self.address, "missing": [part.file for part in missing]},
             )
         with self.file(MANIFEST) as path:
-            _whole_file(path, [msgspec.json.format(msgspec.json.encode(done), indent=2)])
+            path.write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=2))
+        self._sweep(done)
         return done
+
+    def _sweep(self, done: Exported) -> None:
+        """Delete what attempts that died have left of these parts."""
+        for part in () if self.remote else done.parts:
+            for left in Path(self.address).glob(f".{part.file}.*{PARTIAL}"):
+                left.unlink(missing_ok=True)
 
 
 def check_format(format: str) -> None:
@@ -242,7 +259,7 @@ def write_part(
     counted = _Counted(_rows(snapshot, kind, order, fragments))
     with folder.file(name) as path:
         if format in FORMS:
-            size, digest = _whole_file(path, record_lines(kind, counted, FORMS[format]))
+            size, digest = _lines_file(path, record_lines(kind, counted, FORMS[format]))
         else:
             size, digest = _table_file(path, _plain(kind, counted), format)
     return ExportPart(name, kind.name, counted.rows, size, digest)
@@ -264,33 +281,23 @@ class _Counted:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-def _whole_file(path: Path, blocks: Iterable[bytes]) -> tuple[int, str]:
-    """Write a file that appears only when it is complete; its size and checksum."""
-    temporary = path.with_name(f".{path.name}.partial")
+def _lines_file(path: Path, blocks: Iterable[bytes]) -> tuple[int, str]:
+    """Write a file; its size and checksum."""
     digest, size = hashlib.sha256(), 0
-    try:
-        with open(temporary, "wb") as file:
-            for block in blocks:
-                file.write(block)
-                digest.update(block)
-                size += len(block)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with path.open("wb") as file:
+        for block in blocks:
+            file.write(block)
+            digest.update(block)
+            size += len(block)
     return size, digest.hexdigest()
 
 
 def _table_file(path: Path, batches: Iterable[pa.RecordBatch], format: str) -> tuple[int, str]:
-    temporary = path.with_name(f".{path.name}.table")
-    try:
-        with open(temporary, "wb") as file:
-            write_table(file, batches, format)
-        with open(temporary, "rb") as file:
-            return _whole_file(path, iter(lambda: file.read(1 << 20), b""))
-    finally:
-        temporary.unlink(missing_ok=True)
+    with path.open("wb") as file:
+        write_table(file, batches, format)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
 
 
 def write_table(file: IO[bytes], batches: Iterable[pa.RecordBatch], format: str) -> None:

@@ -7,7 +7,6 @@ are the parameters of the verb. Those that stream, or whose response differs, ha
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -445,9 +444,7 @@ def _part(
     headers = {"Accept": FORMATS[name.rpartition(".")[2]]}
     asked = HttpRequest("GET", "/export", query | {"types": [type]}, headers=headers, safe=True)
     with folder.file(name) as path:
-        partial = path.with_name(f".{name}.partial")
-        size, digest = graph._http.send(asked, lambda answer: saved(answer, partial))
-        os.replace(partial, path)
+        size, digest = graph._http.send(asked, lambda answer: saved(answer, path))
     return ExportPart(name, type, rows, size, digest)
 
 

@@ -191,14 +191,11 @@ def _fetched(http: Transport, job: str, part: PartOutput, folder: ExportFolder) 
     name = Path(part.name).name
     asked = HttpRequest("GET", f"/exports/{segment(job)}/parts/{segment(part.name)}", safe=True)
     with folder.file(name) as path:
-        partial = path.with_name(f".{name}.partial")
-        size, digest = http.send(asked, lambda answer: saved(answer, partial))
+        size, digest = http.send(asked, lambda answer: saved(answer, path))
         if digest != part.sha256:
-            partial.unlink()
             raise Corrupt(
                 f"the part {name} differs from what the server wrote", details={"part": name}
             )
-        os.replace(partial, path)
     return ExportPart(name, part.type_name, part.rows, size, digest)
 
 

@@ -14,7 +14,16 @@ import omnigraph
 from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.graph import Graph
 from omnigraph.read import export as exporting
-from omnigraph.read.export import FORMATS, MANIFEST, export, stream
+from omnigraph.read.export import (
+    FORMATS,
+    MANIFEST,
+    PARTIAL,
+    ExportFolder,
+    export,
+    stream,
+    write_part,
+)
+from omnigraph.read.ndjson import record_lines
 
 SCHEMA = """
 node Person {
@@ -116,6 +125,36 @@ def test_an_interrupted_export_leaves_nothing_that_looks_whole(
     with pytest.raises(KeyboardInterrupt):
         export(graph.snapshot(), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_attempts_to_write_one_part_do_not_mix(
+    tmp_path: Path, memory_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that Spark believes lost may still run beside the one that replaces it."""
+    snapshot = filled(memory_root).snapshot()
+    folder, kind, lines = ExportFolder.of(tmp_path), snapshot.catalog.nodes["Person"], record_lines
+    parts = []
+
+    def overtaken(kind: Any, batches: Any, form: Any) -> Any:
+        first, *rest = b"".join(lines(kind, batches, form)).splitlines(keepends=True)
+        yield first
+        monkeypatch.undo()
+        parts.append(write_part(snapshot, kind, folder, "ndjson"))
+        yield from rest
+
+    monkeypatch.setattr(exporting, "record_lines", overtaken)
+    parts.append(write_part(snapshot, kind, folder, "ndjson"))
+    assert parts[0] == parts[1]
+    content = (tmp_path / parts[0].file).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == parts[0].sha256
+    assert [path.name for path in tmp_path.iterdir()] == [parts[0].file]
+
+
+def test_what_an_attempt_that_died_left_is_removed(tmp_path: Path, memory_root: str) -> None:
+    left = tmp_path / f".node-Person.ndjson.0{PARTIAL}"
+    left.write_bytes(b"{")
+    export(filled(memory_root).snapshot(), tmp_path)
+    assert not left.exists()
 
 
 def test_an_empty_type_is_an_empty_file(tmp_path: Path, memory_root: str) -> None:
