@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -49,6 +50,19 @@ def test_what_is_large_is_not_broadcast_and_what_is_small_is(large: Graph, spark
         assert "Broadcast" not in plan(net.edges.join(net.nodes, net.edges.dst == net.nodes.id))
         few = large.spark(spark).edges("One")
         assert "BroadcastHashJoin" in plan(net.nodes.join(few, net.nodes.id == few["to"]))
+
+
+def test_spark_is_told_how_wide_rows_are(spark: Any, tmp_path: Path) -> None:
+    """A thousand rows of names may be sent to every task, a thousand vectors of as many numbers not."""
+    schema = "node Named { name: String @key }  node Doc { name: String @key  at: Vector(768)  tags: [String]? }"
+    graph = omnigraph.init(tmp_path / "graph", schema=schema)
+    rows = pa.table({"name": [f"d{i}" for i in range(1_000)]})
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.5] * 768_000, pa.float32()), 768)
+    graph.load({"Named": rows, "Doc": rows.append_column("at", vectors)})
+    frames = graph.spark(spark)
+    named, docs = size_of(frames.nodes("Named")), size_of(frames.nodes("Doc"))
+    assert 10 * 1_000 < named < 100 * 1_000
+    assert 768 * 4 * 1_000 < docs < 4 * 768 * 4 * 1_000
 
 
 def refuse(*_: Any) -> Any:

@@ -49,7 +49,7 @@ def frame(
     names = {name: names[name] for name in names if not columns or name in columns}
     types = {names[field.name]: field.type for field in arrow_schema(kind) if field.name in names}
     task = _task(pinned, kind.table_id, fragments, names)
-    rows = numbers(session, len(fragments), table.count(), len(names))
+    rows = numbers(session, len(fragments), table.count(), types.values())
     return rows.mapInArrow(task, ddl(types))
 
 

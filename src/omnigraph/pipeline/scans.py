@@ -85,7 +85,7 @@ class Scanner:
         shares = tuple(fragments[place::count] for place in range(count))
         type_slot, *read = slots.values()
         least = min([table.count(), *self._counts(predicate, var, kind)])
-        rows = numbers(self.session, count, least, len(read))
+        rows = numbers(self.session, count, least, [slot.type for slot in read])
         condition = None if predicate is None else closed(predicate, self.run.bound)
         down = push_down(condition, table.schema)
         formula = _formula(kind, var, slots, down.rest, self.run)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.types as at
 
 from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import value_texts
@@ -22,22 +23,40 @@ if TYPE_CHECKING:
 
 SHARES_PER_CORE = 2
 NUMBER_BYTES = 8
-COLUMN_BYTES = 24  # of one value, about; most are texts
+TEXT_BYTES = 24  # of one value, about: names and ids
+BLOB_BYTES = 4_096  # of one value, at least
+LIST_VALUES = 8  # of one list, about
 NUMBERS_MAX = 1 << 28  # two gigabytes: more would not be broadcast either
 
 
-def numbers(session: SparkSession, count: int, rows: int = 0, columns: int = 1) -> DataFrame:
-    """0 to count - 1, each in its own partition: the work list of a job whose tasks return `rows` rows in total.
+def numbers(
+    session: SparkSession, count: int, rows: int = 0, types: Iterable[pa.DataType] = (pa.string(),)
+) -> DataFrame:
+    """0 to count - 1, each in its own partition: the work list of a job whose tasks return `rows` rows of these types.
 
     Spark estimates the output of tasks to be as large as their input, and broadcasts small results. So the list has as
     many numbers as the rows will need bytes, all but one in each partition filtered out immediately.
     """
-    total = min(rows * (NUMBER_BYTES + columns * COLUMN_BYTES) // NUMBER_BYTES, NUMBERS_MAX)
+    row_bytes = NUMBER_BYTES + sum(map(_value_bytes, types))
+    total = min(rows * row_bytes // NUMBER_BYTES, NUMBERS_MAX)
     step = max(1, total // max(1, count))
     if step == 1:
         return session.range(0, count, 1, max(1, count))
     every = session.range(0, count * step, 1, count)
     return every.where(f"id % {step} = 0").selectExpr(f"id DIV {step} AS id")
+
+
+def _value_bytes(kind: pa.DataType) -> int:
+    """The bytes of one value, about."""
+    if at.is_fixed_size_list(kind):
+        return int(kind.list_size) * _value_bytes(kind.value_type)
+    if at.is_list(kind):
+        return LIST_VALUES * _value_bytes(kind.value_type)
+    if at.is_struct(kind):
+        return sum(_value_bytes(field.type) for field in kind)
+    if at.is_binary(kind) or at.is_large_binary(kind):
+        return BLOB_BYTES
+    return TEXT_BYTES if at.is_string(kind) or at.is_large_string(kind) else NUMBER_BYTES
 
 
 @frozen
@@ -74,7 +93,8 @@ class TableVersion:
         shares = tuple(self.fragments[place::count] for place in range(count))
         ddl = ", ".join([*(f"{c.name} string" for c in columns), "addr long", "fresh boolean"])
         task = _texts_task(self, shares, tuple(columns))
-        return numbers(session, count, self.rows, len(columns) + 1).mapInArrow(task, ddl)
+        types = [*(pa.string() for _ in columns), pa.int64(), pa.bool_()]
+        return numbers(session, count, self.rows, types).mapInArrow(task, ddl)
 
     def table(self, columns: Sequence[TextColumn]) -> pa.Table:
         """The same, read in this process."""

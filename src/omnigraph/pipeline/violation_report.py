@@ -234,7 +234,7 @@ class _Places:
         task = _places_task(staging.job, splits, lines)
         rows = sum(one.rows for one in staging.splits)
         frames = [
-            numbers(self._session, len(splits), rows, len(PLACES)).mapInArrow(task, PLACES_DDL)
+            numbers(self._session, len(splits), rows, PLACES.types).mapInArrow(task, PLACES_DDL)
         ]
         for (table, frame), first in zip(staging.inputs.frames, staging.frame_splits, strict=True):
             of_frame = _frame_places_task(staging.job, table, first)
