@@ -188,6 +188,33 @@ def test_duplicates_are_kept_or_refused_alike(
         assert {row["key"]: row["value"] for row in state_of(graph)["Item"]} == kept, engine
 
 
+def test_rows_of_dataframes_are_grouped_without_what_only_a_local_session_has(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark Connect has no RDDs. The ids of edges of one partition each differ all the same."""
+
+    def absent(_: Any) -> Any:
+        raise AttributeError("rdd")
+
+    graph = omnigraph.init(
+        tmp_path / "graph",
+        schema="node P { name: String @key  v: I64? }  edge K: P -> P  edge L: P -> P",
+    )
+    names = spark.createDataFrame([("a", 1), ("a", 2), ("b", 1)], "name string, v long")
+    edges = [spark.sql("SELECT 'a' AS `from`, 'b' AS `to`").coalesce(1) for _ in range(2)]
+    monkeypatch.setattr(type(names), "rdd", property(absent))
+    done = graph.load(
+        {"P": names, "K": edges[0], "L": edges[1]}, options=Options(repeats=Repeats("last", "v"))
+    )
+    assert (done.nodes, done.edges) == ({"P": 3}, {"K": 1, "L": 1})
+    assert [row["v"] for row in state_of(graph)["P"]] == [2, 1]
+    ids = [
+        graph.snapshot().table_of(kind).scan(["id"])["id"][0].as_py()
+        for kind in graph.snapshot().catalog.edges.values()
+    ]
+    assert len(set(ids)) == 2
+
+
 def test_of_a_dataframe_the_last_is_known_by_a_version(spark: Any, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("a", 1, 2), ("a", 2, 1)], "key string, value int, version long")
     graph = omnigraph.init(tmp_path / "graph", schema=ITEM)

@@ -25,6 +25,7 @@ from omnigraph.pipeline.session import parallelism
 from omnigraph.pipeline.sources import FrameRows, Inputs, Split
 from omnigraph.pipeline.stage import (
     RESULT_DDL,
+    SPLIT_BITS,
     Ids,
     LoadJob,
     StagedSplit,
@@ -83,10 +84,12 @@ def run_gathered(
         task = _split_task(job, inputs.splits, parts, counters)
         frames.append(numbers(session, len(inputs.splits), 0).mapInArrow(task, BLOCKS_DDL))
     first = len(inputs.splits)
+    # How many partitions a DataFrame has is not known with Spark Connect: each gets an equal share of the numbers.
+    share = ((1 << SPLIT_BITS) - first) // (len(inputs.frames) + 1)
     for rows, frame in inputs.frames:
         task = _frame_task(job, rows, first, parts, counters)
         frames.append(frame.mapInArrow(task, BLOCKS_DDL))
-        first += frame.rdd.getNumPartitions()
+        first += share
     if not frames:
         return []
     blocks = reduce(lambda a, b: a.union(b), frames).repartition(parts, "part")
