@@ -2,17 +2,18 @@
 
 Rows flow through a plan in blocks of bounded size, so what an operator makes of one block needs no account. What it
 holds beyond a block (the build side of a join, groups, rows to be sorted, the result) is charged to the budget of the
-query, and that to the memory of the process. Time is checked between blocks and between batches read from storage.
+query, and that to the memory of the process. Columns belong to the cache, which has its own part of that memory; one
+that is too large for it is charged to the query. Time is checked between blocks and between batches read from storage.
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -29,6 +30,11 @@ FIRST_ROWS = 1_024  # of the first block where a limit may stop the work
 GROWTH = 8  # from one such block to the next
 RELEASED_BYTES_MIN = 64 << 20  # after a query that held more, free memory goes back to the system
 NOTED_BYTES_MIN = 1 << 20  # less is not shown by `explain`
+COLUMNS = "Columns"  # the operator that columns too large for the cache are charged to
+COLUMNS_HELP = (
+    "Raise OMNIGRAPH_MEMORY (a quarter of it keeps columns) or OMNIGRAPH_QUERY_MEMORY, or run the query with "
+    "engine='spark'."
+)
 
 
 class MemoryExceeded(OmnigraphError):
@@ -111,6 +117,7 @@ class Budget:
         self._closed = False
         self._released = min(RELEASED_BYTES_MIN, self.bytes_max // BLOCK_PART)
         self.note = note  # tells `explain` what an operator holds
+        self.values: dict[Hashable, Any] = {}  # too large for the cache: held until the end
         memory.release_unused()
 
     @property
@@ -167,6 +174,7 @@ class Budget:
         return MemoryExceeded(
             f"{operator} needs {self.bytes_used + size:,} bytes, more than the "
             f"{self.bytes_max:,} allowed for a query",
+            help=COLUMNS_HELP if operator == COLUMNS else None,
             details={
                 "operator": operator,
                 "limit": "query_memory_bytes_max",
@@ -182,6 +190,7 @@ class Budget:
 
     def close(self) -> None:
         """Give everything back; what ends later gives back nothing."""
+        self.values.clear()
         self._memory.take(-self.bytes_used)
         self.bytes_used = 0
         self._closed = True
@@ -219,6 +228,28 @@ class Held:
         self.set(0)
 
 
+class Read:
+    """What is being read for the cache; the part for which the cache has no room is charged to the running query."""
+
+    def __init__(self, cached_max: int) -> None:
+        budget = _running.get()
+        self._held = None if budget is None else Held(budget, COLUMNS)
+        self._cached_max = cached_max
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        self._size += size
+        if self._held is not None and self._size > self._cached_max:
+            self._held.set(self._size)
+
+    def __enter__(self) -> Read:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._held is not None:
+            self._held.set(0)
+
+
 # --- of the query that is running --------------------------------------------------------------------------------
 
 _running: ContextVar[Budget | None] = ContextVar("running", default=None)
@@ -241,6 +272,20 @@ def checked(items: Iterable[T]) -> Iterator[T]:
         if budget is not None:
             budget.check()
         yield item
+
+
+def held_by_query(key: Hashable) -> Any:
+    """A value the query that runs in this thread holds for itself, or None."""
+    budget = _running.get()
+    return None if budget is None else budget.values.get(key)
+
+
+def hold_for_query(key: Hashable, value: Any, size: int) -> None:
+    """Charge a value that is not kept for others to the query that runs in this thread, which holds it to its end."""
+    budget = _running.get()
+    if budget is not None:
+        budget.charge(COLUMNS, size)
+        budget.values[key] = value
 
 
 def cancelled_by(cancelled: Callable[[], bool] | None) -> None:

@@ -1,7 +1,8 @@
 """One memory budget for everything that can be read again: columns, topology, id and text indices.
 
 All graphs of a process share it. Keys are physical identities (root, path, files or version, what), so a branch finds
-what was read on another branch, and a key never needs to be invalidated: unused entries age out.
+what was read on another branch, and a key never needs to be invalidated: unused entries age out. A value larger than
+the whole budget drops no others: the query that needs it holds it, charged to its own memory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from threading import Lock
 from typing import Any, TypeVar, cast
 
 from omnigraph.model.limits import memory_bytes
+from omnigraph.read.budget import held_by_query, hold_for_query
 
 T = TypeVar("T")
 
@@ -49,28 +51,42 @@ class Cache:
             return entry[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Keep a value. One larger than the whole budget is not kept at all."""
+        """Keep a value, unless it is larger than the whole budget."""
         with self._lock:
             self._drop(key)
-            self._entries[key] = (value, size)
-            self._bytes += size
-            self._evict()
+            if self.admits(size):
+                self._entries[key] = (value, size)
+                self._bytes += size
+                self._evict()
+
+    def admits(self, size: int) -> bool:
+        """Whether a value of this size is kept."""
+        return size <= self.bytes_max
 
     def weigh(self, key: Hashable, size: int) -> None:
         """Update the size of a kept value: some grow while they are used."""
         with self._lock:
             entry = self._entries.get(key)
-            if entry is not None and entry[1] != size:
-                self._entries[key] = (entry[0], size)
-                self._bytes += size - entry[1]
-                self._evict()
+            if entry is None or entry[1] == size:
+                return
+            if not self.admits(size):
+                self._drop(key)
+                return
+            self._entries[key] = (entry[0], size)
+            self._bytes += size - entry[1]
+            self._evict()
 
     def get_or_build(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """The value, built if it is missing. Two threads may both build it; both results are right."""
         found = self.get(key)
         if found is None:
+            found = held_by_query(key)
+        if found is None:
             found = make()
-            self.put(key, found, size(found))
+            built = size(found)
+            self.put(key, found, built)
+            if not self.admits(built):
+                hold_for_query(key, found, built)
         return cast(T, found)
 
     def clear(self) -> None:

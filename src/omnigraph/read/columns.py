@@ -1,8 +1,8 @@
-"""The columns of one table version, cached by fragment, and rows found by id or by address.
+"""The columns of one table version, and rows found by id or by address.
 
 A position counts the physical rows of a version in storage order, deleted ones included: `live` says which rows exist.
 So positions do not move when rows are appended or deleted, and what was read of a fragment serves every version that
-has the fragment.
+has the fragment: a column is kept once, for a whole version, and its fragments are found as parts of it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import LimitExceeded
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import one_array
-from omnigraph.read.arrays import NO_ROW, Ints, Mask, Positions
-from omnigraph.read.budget import checked
+from omnigraph.model.frozen import frozen
+from omnigraph.read.arrays import NO_ROW, AnyArray, Ints, Mask, Positions
+from omnigraph.read.budget import Read, checked
 from omnigraph.read.cache import Cache
 from omnigraph.read.ids import IdIndex
 from omnigraph.storage.objects import LargeObjects, locate, open_objects
@@ -39,6 +40,19 @@ PROBES_MAX = 3  # times ids of a table not loaded yet are looked up in storage
 PROBE_ROWS_MIN = 20_000
 PROBE_IDS_MAX = 2_000
 STRING_BYTES_MAX = 1 << 30  # beyond this a column of strings needs 64-bit offsets
+TABLE_BYTES = 4_096  # what is remembered of a version
+FRAGMENT_BYTES = 256  # and of each fragment
+
+
+@frozen
+class Part:
+    """What is kept of a fragment: its share of something kept, and counted, for a version."""
+
+    owner: Hashable
+    start: int
+
+
+Index = tuple[int, IdIndex, Mask | None]  # of a fragment: its first position, and which rows exist
 
 
 class TableColumns:
@@ -71,11 +85,16 @@ class TableColumns:
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def live(self) -> Mask | None:
         """Which positions hold a row; None when all do."""
         if self.rows == self.n:
             return None
+        if len(self.fragments) == 1:
+            return self.fragment_live(self.fragments[0])
+        return self.cache.get_or_build((*self.identity, "live"), self._join_live, _nbytes)
+
+    def _join_live(self) -> Mask:
         return np.concatenate([self.fragment_live(f) for f in self.fragments])
 
     def fragment_live(self, fragment: FragmentInfo) -> Mask:
@@ -83,7 +102,7 @@ class TableColumns:
         if not fragment.deleted_rows:
             return np.ones(fragment.physical_rows, np.bool_)
         key = (*self._home, fragment.identity, "live")
-        return self.cache.get_or_build(key, lambda: self._read_live(fragment), lambda m: m.nbytes)
+        return self.cache.get_or_build(key, lambda: self._read_live(fragment), _nbytes)
 
     def _read_live(self, fragment: FragmentInfo) -> Mask:
         mask = np.zeros(fragment.physical_rows, np.bool_)
@@ -94,12 +113,16 @@ class TableColumns:
             mask[(addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)] = True
         return mask
 
-    @cached_property
+    @property
     def everything(self) -> Positions:
-        """The positions of all rows. Always the same array object, which `take` recognizes."""
-        if self.live is None:
+        """The positions of all rows. The same array object while it is kept; `take` recognizes it, and its slices."""
+        return self.cache.get_or_build((*self.identity, "everything"), self._positions, _nbytes)
+
+    def _positions(self) -> Positions:
+        live = self.live
+        if live is None:
             return np.arange(self.n, dtype=np.int32)
-        return np.flatnonzero(self.live).astype(np.int32)
+        return np.flatnonzero(live).astype(np.int32)
 
     def addresses(self, positions: Positions) -> pa.UInt64Array:
         """Where storage keeps the rows at these positions."""
@@ -120,7 +143,7 @@ class TableColumns:
     def column(self, name: str) -> pa.Array:
         """The whole column by position. Values at deleted rows are meaningless."""
         return self.cache.get_or_build(
-            (*self.identity, name), lambda: self._assemble(name), lambda a: a.nbytes
+            (*self.identity, name), lambda: self._assemble(name), _nbytes
         )
 
     def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
@@ -134,13 +157,13 @@ class TableColumns:
     def _rows_to_load(self, name: str) -> int:
         if self.cache.get((*self.identity, name)) is not None:
             return 0
-        missing = (f for f in self.fragments if self._cached_chunk(f, name) is None)
+        missing = (f for f in self.fragments if self._found(f, name)[1] is None)
         return sum(f.physical_rows for f in missing)
 
     def take(self, name: str, positions: Positions) -> pa.Array:
         """The values at these positions; null where a position is -1."""
-        if positions is self.__dict__.get("everything") and self.rows == self.n:
-            return self.column(name)
+        if self._are_consecutive(positions):
+            return self.column(name).slice(int(positions[0]), len(positions))
         missing = bool(len(positions)) and int(positions.min()) < 0
         if not missing and self._prefers_rows(name, len(positions)):
             found = self.table.take(self.addresses(positions), [name]).column(0)
@@ -149,6 +172,13 @@ class TableColumns:
             return self.column(name).slice(int(positions[0]), 1)
         index = pa.array(positions, mask=positions < 0) if missing else pa.array(positions)
         return self.column(name).take(index)
+
+    def _are_consecutive(self, positions: Positions) -> bool:
+        """Whether they are all rows of a table without deletions, or a slice of them."""
+        if self.rows != self.n or not len(positions) or positions.strides != (positions.itemsize,):
+            return False
+        known = self.cache.get((*self.identity, "everything"))
+        return known is not None and (positions is known or positions.base is known)
 
     def _prefers_rows(self, name: str, wanted: int) -> bool:
         """Whether rows are read rather than the column: always of a very large table, of others the first few times."""
@@ -171,26 +201,40 @@ class TableColumns:
         together: dict[tuple[int, ...], list[str]] = {}
         for name in names:
             if self.cache.get((*self.identity, name)) is None:
-                chunks = [self._cached_chunk(f, name) for f in self.fragments]
+                chunks = [self._found(f, name)[1] for f in self.fragments]
                 together.setdefault(_missing(chunks), []).append(name)
         for which, some in together.items():
             if len(some) > 1:
                 self._read_chunks(some, which)
 
     def _assemble(self, name: str) -> pa.Array:
-        chunks = [self._cached_chunk(f, name) for f in self.fragments]
+        places = [self._found(f, name) for f in self.fragments]
+        chunks = [chunk for _, chunk in places]
         missing = _missing(chunks)
         for i, chunk in zip(missing, self._read_chunks([name], missing)[name], strict=True):
             chunks[i] = chunk
-        return _joined(chunks, self.table.schema.field(name).type)
+        whole = _joined(chunks, self.table.schema.field(name).type)
+        owner = (*self.identity, name)
+        for (key, _), start in zip(places, self.starts.tolist()[:-1], strict=True):
+            self.cache.put(key, Part(owner, start), FRAGMENT_BYTES)
+        return whole
 
-    def _cached_chunk(self, fragment: FragmentInfo, name: str) -> pa.Array | None:
+    def _found(self, fragment: FragmentInfo, name: str) -> tuple[Hashable, pa.Array | None]:
+        """Where the cache keeps the values of a fragment, and the values, if it does."""
         # What was read before anything was deleted holds every row a later deletion leaves.
-        key = (*self._home, self.cells(name, fragment))
-        whole = self.cache.get(key)
-        if whole is not None or not fragment.deleted_rows:
-            return whole
-        return self.cache.get((*key, fragment.identity))
+        key: tuple[Hashable, ...] = (*self._home, self.cells(name, fragment))
+        found = self._kept(key, fragment)
+        if found is None and fragment.deleted_rows:
+            key = (*key, fragment.identity)
+            found = self._kept(key, fragment)
+        return key, found
+
+    def _kept(self, key: Hashable, fragment: FragmentInfo) -> pa.Array | None:
+        found = self.cache.get(key)
+        if not isinstance(found, Part):
+            return found
+        whole = self.cache.get(found.owner)
+        return None if whole is None else whole.slice(found.start, fragment.physical_rows)
 
     def _read_chunks(self, names: Sequence[str], which: Sequence[int]) -> dict[str, list[pa.Array]]:
         """Columns in each of the fragments, kept in the cache; deleted rows have placeholders."""
@@ -198,7 +242,11 @@ class TableColumns:
             return {name: [] for name in names}
         fragments = [self.fragments[i] for i in which]
         some = None if len(which) == len(self.fragments) else [f.fragment_id for f in fragments]
-        batches = list(checked(self.table.batches(names, fragments=some)))
+        batches = []
+        with Read(self.cache.bytes_max) as read:
+            for batch in checked(self.table.batches(names, fragments=some)):
+                read.add(batch.nbytes)
+                batches.append(batch)
         found = {}
         for name in names:
             kind = self.table.schema.field(name).type
@@ -236,8 +284,9 @@ class TableColumns:
         """The position of one id, or -1."""
         if self._probes_storage(1):
             return int(self._probe(pa.array([wanted]))[0])
+        ids = self.ids
         for start, index, live in self._indices:
-            row = index.find(wanted)
+            row = index.find(wanted, ids, start)
             if row >= 0 and (live is None or live[row]):
                 return start + row
         return NO_ROW
@@ -249,8 +298,9 @@ class TableColumns:
         if len(wanted) * WANTED_PART > self.n:
             return self._match(wanted)
         found = np.full(len(wanted), NO_ROW, np.int32)
+        ids = self.ids
         for start, index, live in self._indices:
-            rows = index.find_all(wanted)
+            rows = index.find_all(wanted, ids, start)
             hit = rows >= 0
             if live is not None:
                 hit[hit] = live[rows[hit]]
@@ -260,7 +310,7 @@ class TableColumns:
     def _match(self, wanted: pa.Array) -> Positions:
         """Many ids together: one hash table over all of ours, discarded afterwards."""
         ids = self.ids
-        live = None if self.live is None else np.flatnonzero(self.live).astype(np.int32)
+        live = None if self.live is None else self.everything
         if live is not None and not len(live):
             return np.full(len(wanted), NO_ROW, np.int32)
         value_set = ids if live is None else ids.take(pa.array(live))
@@ -269,31 +319,25 @@ class TableColumns:
         return rows if live is None else np.where(rows < 0, np.int32(NO_ROW), live[rows])
 
     @property
-    def _indices(self) -> list[tuple[int, IdIndex, Mask | None]]:
+    def _indices(self) -> list[Index]:
         """An index for each fragment: a commit that adds one leaves the others as they are."""
-        return self.cache.get_or_build((*self.identity, "indices"), self._index_all, lambda _: 4096)
-
-    def _index_all(self) -> list[tuple[int, IdIndex, Mask | None]]:
-        self.column("id")
-        return [
-            (
-                int(self.starts[i]),
-                self._index_of(i),
-                self.fragment_live(f) if f.deleted_rows else None,
-            )
-            for i, f in enumerate(self.fragments)
-        ]
-
-    def _index_of(self, i: int) -> IdIndex:
-        fragment = self.fragments[i]
-        start, rows = int(self.starts[i]), fragment.physical_rows
-        ids = (*self._home, self.cells("id", fragment))
-        gone = () if self.cache.get(ids) is not None else (fragment.identity,)
         return self.cache.get_or_build(
-            (*ids, *gone, "index"),
-            lambda: IdIndex(self.ids.slice(start, rows)),
-            lambda index: index.nbytes,
+            (*self.identity, "indices"), self._index_all, _bytes_of_indices
         )
+
+    def _index_all(self) -> list[Index]:
+        ids = self.ids
+        return [self._index_of(i, ids) for i in range(len(self.fragments))]
+
+    def _index_of(self, i: int, ids: pa.Array) -> Index:
+        fragment, start = self.fragments[i], int(self.starts[i])
+        place, stored = self._found(fragment, "id")
+        own = ids.slice(start, fragment.physical_rows) if stored is None else stored
+        part = self.cache.get((place, "index"))
+        known = None if part is None else self.cache.get(part.owner)
+        index = IdIndex(own) if known is None else known[part.start][1]
+        self.cache.put((place, "index"), Part((*self.identity, "indices"), i), FRAGMENT_BYTES)
+        return start, index, self.fragment_live(fragment) if fragment.deleted_rows else None
 
     def _probes_storage(self, wanted: int) -> bool:
         """The first look-ups in a large table that is not loaded use its index."""
@@ -323,6 +367,15 @@ class TableColumns:
         return self.cache.get_or_build((*self.identity, "derived", name), make, size)
 
 
+def _nbytes(array: pa.Array | AnyArray) -> int:
+    return int(array.nbytes)
+
+
+def _bytes_of_indices(indices: Sequence[Index]) -> int:
+    live = (0 if live is None else live.nbytes for _, _, live in indices)
+    return sum(index.nbytes for _, index, _ in indices) + sum(live)
+
+
 def _missing(chunks: Sequence[pa.Array | None]) -> tuple[int, ...]:
     return tuple(i for i, chunk in enumerate(chunks) if chunk is None)
 
@@ -332,7 +385,8 @@ def _joined(chunks: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
         return chunks[0]
     if not chunks:
         return pa.array([], kind)
-    if pa.types.is_string(kind) and sum(c.nbytes for c in chunks) > STRING_BYTES_MAX:
+    long = any(pa.types.is_large_string(c.type) for c in chunks)  # parts of a longer column
+    if long or (pa.types.is_string(kind) and sum(c.nbytes for c in chunks) > STRING_BYTES_MAX):
         chunks = [c.cast(pa.large_string()) for c in chunks]
     return pa.concat_arrays(chunks)
 
@@ -343,5 +397,5 @@ def columns_of(snapshot: Snapshot, kind: NodeType | EdgeType, cache: Cache) -> T
     return cache.get_or_build(
         (snapshot.root, ref.path, ref.version, snapshot.commit.schema, kind.name, "columns"),
         lambda: TableColumns(snapshot.root, snapshot.table(kind.table_id), kind, cache),
-        lambda _: 4096,
+        lambda columns: TABLE_BYTES + FRAGMENT_BYTES * len(columns.fragments),
     )

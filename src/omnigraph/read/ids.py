@@ -12,10 +12,9 @@ PIECE_ROWS = 1 << 16
 
 
 class IdIndex:
-    """The rows of one array of ids. Twelve bytes a row; the ids themselves stay in their column."""
+    """The rows of one array of ids. Twelve bytes a row; whoever looks up brings the ids themselves."""
 
     def __init__(self, ids: pa.Array) -> None:
-        self._ids = ids
         hashes = _hashes(ids)
         order = np.argsort(hashes)
         self._hashes, self._rows = hashes[order], order.astype(np.int32)
@@ -24,18 +23,18 @@ class IdIndex:
     def nbytes(self) -> int:
         return self._hashes.nbytes + self._rows.nbytes
 
-    def find(self, wanted: str) -> int:
-        """The row with this id, or -1."""
+    def find(self, wanted: str, ids: pa.Array, start: int = 0) -> int:
+        """The row with this id, or -1; the ids it was made of begin at `start`."""
         hashed = hash(wanted)
         at = int(self._hashes.searchsorted(hashed))
         while at < len(self._hashes) and self._hashes[at] == hashed:
             row = int(self._rows[at])
-            if self._ids[row].as_py() == wanted:
+            if ids[start + row].as_py() == wanted:
                 return row
             at += 1
         return NO_ROW
 
-    def find_all(self, wanted: pa.Array) -> Positions:
+    def find_all(self, wanted: pa.Array, ids: pa.Array, start: int = 0) -> Positions:
         """The row of each id, or -1."""
         found = np.full(len(wanted), NO_ROW, np.int32)
         if not len(self._hashes):
@@ -46,7 +45,9 @@ class IdIndex:
         while len(active):
             active = active[self._hashes[at[active]] == hashes[active]]
             rows = self._rows[at[active]]
-            same = pc.equal(self._ids.take(pa.array(rows)), wanted.take(pa.array(active)))
+            same = pc.equal(
+                ids.take(pa.array(rows + np.int32(start))), wanted.take(pa.array(active))
+            )
             hit = same.fill_null(False).to_numpy(zero_copy_only=False)
             found[active[hit]] = rows[hit]
             # Different ids with the same hash are adjacent; the few that hit a wrong one look one further.

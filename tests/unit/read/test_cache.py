@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from omnigraph.read.budget import Budget, Memory, MemoryExceeded, running, stopped
 from omnigraph.read.cache import Cache
 
 
@@ -22,6 +23,52 @@ def test_what_is_larger_than_the_budget_is_not_kept_and_does_not_stay_counted() 
     cache.put("a", "A", 101)
     assert cache.get("a") is None
     assert cache.bytes_used == 0
+
+
+def test_what_is_larger_than_the_budget_drops_nothing_else() -> None:
+    cache = Cache(100)
+    cache.put("a", "A", 60)
+    cache.put("b", "B", 101)
+    assert (cache.get("a"), cache.get("b")) == ("A", None)
+    cache.put("b", "B", 30)
+    cache.weigh("b", 101)  # it grew
+    assert (cache.get("a"), cache.get("b"), cache.bytes_used) == ("A", None, 60)
+    cache.put("a", "A", 101)
+    assert (cache.get("a"), cache.bytes_used) == (None, 0), "a value that was replaced"
+
+
+def test_what_is_larger_than_the_budget_is_charged_to_the_query_that_needs_it() -> None:
+    cache, memory, made = Cache(100), Memory(1000), []
+
+    def make() -> str:
+        made.append(1)
+        return "A"
+
+    budget = Budget(500, memory=memory)
+    token = running(budget)
+    try:
+        for _ in range(2):
+            assert cache.get_or_build("a", make, lambda _: 300) == "A"
+        assert (made, budget.bytes_used, memory.bytes_used) == ([1], 300, 300)
+        with pytest.raises(MemoryExceeded, match="Columns needs 600 bytes") as error:
+            cache.get_or_build("b", make, lambda _: 300)
+        assert "OMNIGRAPH_MEMORY" in (error.value.help or "")
+    finally:
+        stopped(token)
+        budget.close()
+    assert (cache.bytes_used, memory.bytes_used) == (0, 0)
+
+
+def test_what_the_cache_has_room_for_is_not_charged_to_the_query() -> None:
+    cache, memory = Cache(100), Memory(1000)
+    budget = Budget(500, memory=memory)
+    token = running(budget)
+    try:
+        cache.get_or_build("a", lambda: "A", lambda _: 100)
+        assert (cache.bytes_used, budget.bytes_used) == (100, 0)
+    finally:
+        stopped(token)
+        budget.close()
 
 
 def test_replacing_a_value_counts_it_once() -> None:

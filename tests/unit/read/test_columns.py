@@ -11,8 +11,9 @@ import pytest
 
 from omnigraph.lang.schema import catalog_of, compile_schema
 from omnigraph.read import columns as columns_module
+from omnigraph.read.budget import Budget, Memory, MemoryExceeded, running, stopped
 from omnigraph.read.cache import Cache
-from omnigraph.read.columns import TableColumns, columns_of
+from omnigraph.read.columns import FRAGMENT_BYTES, TableColumns, columns_of
 from omnigraph.storage.metrics import operation
 from omnigraph.storage.tables import ColumnEdit, TableEdit
 from tests.support.snapshots import Graph, make_graph
@@ -145,6 +146,62 @@ def test_a_commit_that_appends_reads_only_what_it_added(tmp_path: Path) -> None:
     with operation("more") as more:
         assert "z" in later.column("code").to_pylist()
     assert more.bytes_read * 10 < whole.bytes_read
+
+
+def test_a_column_of_many_fragments_is_kept_once(tmp_path: Path) -> None:
+    many = [{"id": f"i{i}", "code": f"i{i}", "size": i} for i in range(20_000)]
+    graph = make_graph(tmp_path, SCHEMA, {"Item": many})
+    graph.append("Item", [{**row, "id": f"j{i}"} for i, row in enumerate(many)])
+    cache = Cache()
+    found = opened(graph, cache)
+    assert len(found.fragments) == 2
+    before = cache.bytes_used
+    whole = found.column("code")
+    added = cache.bytes_used - before
+    assert whole.nbytes <= added <= whole.nbytes + 2 * FRAGMENT_BYTES
+    graph.append("Item", items("z"))
+    later = opened(graph, cache)
+    before = cache.bytes_used
+    assert later.column("code").to_pylist() == [*whole.to_pylist(), "z"]
+    added = cache.bytes_used - before
+    assert added <= later.column("code").nbytes + 3 * FRAGMENT_BYTES
+
+
+def test_what_hangs_on_a_table_is_counted(graph: Graph) -> None:
+    graph.delete("Item", ["b"])
+    graph.append("Item", items("e"))
+    cache = Cache()
+    found = opened(graph, cache)
+    before = cache.bytes_used
+    assert found.live is not None
+    live = cache.bytes_used - before
+    assert live >= found.n
+    everything = found.everything
+    assert cache.bytes_used - before == live + 4 * found.rows
+    assert found.everything is everything
+    assert (found.find("b"), found.find("e") >= 0) == (-1, True)
+    indices = 12 * found.n
+    assert cache.bytes_used - before >= live + 4 * found.rows + found.ids.nbytes + indices
+
+
+def test_a_column_too_large_for_the_cache_is_charged_while_it_is_read(graph: Graph) -> None:
+    budget = Budget(8, memory=Memory(1000))
+    token = running(budget)
+    try:
+        with pytest.raises(MemoryExceeded, match="Columns") as error:
+            opened(graph, Cache(16)).column("code")
+    finally:
+        stopped(token)
+        budget.close()
+    assert error.value.details["operator"] == "Columns"
+
+
+def test_a_run_of_all_rows_is_cut_from_its_column(graph: Graph) -> None:
+    found = opened(graph, Cache())
+    some = found.take("code", found.everything[1:3])
+    assert some.to_pylist() == ["b", "c"]
+    assert some.buffers()[2].address == found.column("code").buffers()[2].address
+    assert found.take("code", found.everything[::-1]).to_pylist() == ["d", "c", "b", "a"]
 
 
 def test_a_name_that_came_to_mean_another_column_is_read_anew(tmp_path: Path) -> None:
