@@ -12,7 +12,7 @@ In the order of control flow:
 - `expand`       one hop and several; `walk` breadth-first levels; `shortest` paths, `all_shortest` every one of them
 - `trails`       walks that follow no edge twice
 - `chaining`     values beside entities: named, taken from lists, turned back into entities; `refs` what names entities
-- `blocks`       exists, not, optional, join; `keyed` joins that look nodes up by their keys
+- `blocks`       exists, not, optional; `joins` on equal keys, `keyed` those that look nodes up by their keys
 - `measured`     blocks that are counted or aggregated
 - `expressions`  where expressions get their columns from; `values` whole entities and paths
 - `aggregate`    one row per group: `groups` from keys, `reductions` of values

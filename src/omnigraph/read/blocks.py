@@ -1,5 +1,5 @@
 """Blocks run for all rows of an enclosing operator together: each row is tagged, and the tags identify the row of
-a solution. Also plain joins, which need no tags."""
+a solution. Also what blocks and joins share: pairs of rows, and rows numbered by kind."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.expressions.comparing import can_equal, canonical, exactly
+from omnigraph.expressions.comparing import canonical
 from omnigraph.lang import ir
-from omnigraph.read.arrays import AnyArray, Ints, Mask, runs
-from omnigraph.read.budget import checked
-from omnigraph.read.context import Context
-from omnigraph.read.expressions import column
-from omnigraph.read.keyed import keyed_join
+from omnigraph.read.arrays import AnyArray, Ints, runs
 from omnigraph.read.plan import PlanStep, needs_of_outer
-from omnigraph.read.rows import Entities, Rows, Variable, collect, unbound
+from omnigraph.read.rows import Entities, Rows, Variable, unbound
 
 Run = Callable[[PlanStep, Rows], Iterator[Rows]]  # a block for the rows given
+SPARSE_PART = 64  # fewer rows than one in this many of a table are sorted
 
 
 def semi_join(step: PlanStep, rows: Rows, run: Run) -> Rows:
@@ -84,7 +81,11 @@ def distinct_rows(rows: Rows) -> tuple[Ints, Ints]:
         case []:
             return np.zeros(rows.n, np.int64), np.zeros(min(rows.n, 1), np.int64)
         case [Entities(_, position, None)]:
-            one = np.zeros(int(position.max(initial=-1)) + 2, np.int64)
+            size = int(position.max(initial=-1)) + 2
+            if size > SPARSE_PART * len(position):  # an array of all nodes is not worth its memory
+                _, chosen, group = np.unique(position, return_index=True, return_inverse=True)
+                return group, chosen
+            one = np.zeros(size, np.int64)
             one[position] = np.arange(rows.n)  # -1, unbound, is the last place
             chosen, group = np.unique(one[position], return_inverse=True)
             return group, chosen
@@ -108,47 +109,6 @@ def _number(array: AnyArray) -> tuple[Ints, Ints]:
     return inverse, first
 
 
-# --- joins -------------------------------------------------------------------------------------------------------
-
-
-def join(
-    step: PlanStep, left: Iterator[Rows], right: Callable[[PlanStep], Iterator[Rows]], ctx: Context
-) -> Iterator[Rows]:
-    """All pairs of rows that agree on every pair of keys; the right side is held, the left one comes by.
-
-    Of nodes that are named by their keys only those are held that some rows of the left name.
-    """
-    op = step.op
-    assert isinstance(op, ir.Join)  # noqa: S101
-    keyed = keyed_join(op, ctx)
-    with ctx.hold("Join") as held:
-        whole: Rows | None = None
-        for rows in left:
-            named = None if keyed is None else keyed.named(step.inputs[1], rows, ctx)
-            if named is not None and whole is None:
-                held.set(0)
-                kept = collect(right(named), held)
-            else:
-                kept = whole = collect(right(step.inputs[1]), held) if whole is None else whole
-            sizes = ctx.sizes(step.early)
-            found = _pairs(op, rows, kept, sizes, ctx) if op.on else all_pairs(rows, kept, sizes)
-            for pairs in checked(found):
-                yield pairs.keep(step.live)
-
-
-def _pairs(
-    op: ir.Join, left: Rows, right: Rows, sizes: Iterator[int], ctx: Context
-) -> Iterator[Rows]:
-    ours, theirs, known = _join_keys(op, left, right, ctx)
-    order = np.argsort(theirs, kind="stable")
-    order = order[known[1][order]]
-    ordered = theirs[order]
-    low = ordered.searchsorted(ours, "left")
-    counts = np.where(known[0], ordered.searchsorted(ours, "right") - low, 0)
-    for at, member in runs(low, counts, sizes):
-        yield _beside(left.take(at), right.take(order[member]))
-
-
 def all_pairs(left: Rows, right: Rows, sizes: Iterator[int]) -> Iterator[Rows]:
     """Every row of one bag beside every row of the other."""
     if not right.variables and not right.scores and not right.tags:
@@ -158,10 +118,11 @@ def all_pairs(left: Rows, right: Rows, sizes: Iterator[int]) -> Iterator[Rows]:
     else:
         first, counts = np.zeros(left.n, np.int64), np.full(left.n, right.n, np.int64)
         for at, member in runs(first, counts, sizes):
-            yield _beside(left.take(at), right.take(member))
+            yield beside(left.take(at), right.take(member))
 
 
-def _beside(left: Rows, right: Rows) -> Rows:
+def beside(left: Rows, right: Rows) -> Rows:
+    """Each row of one bag with the row of the other that has its number."""
     joined = Rows(
         left.n,
         left.variables | right.variables,
@@ -170,30 +131,6 @@ def _beside(left: Rows, right: Rows) -> Rows:
         weight=left.weight,
     )
     return joined if right.weight is None else joined.scaled(right.weight)
-
-
-def _join_keys(
-    op: ir.Join, left: Rows, right: Rows, ctx: Context
-) -> tuple[Ints, Ints, tuple[Mask, Mask]]:
-    """Keys of both sides as numbers of one numbering, and which rows have neither null nor NaN among them."""
-    numbers: list[AnyArray] = []
-    valid = np.ones(left.n + right.n, np.bool_)
-    for ours, theirs in op.on:
-        a, b = _alike(column(ours, left, ctx), column(theirs, right, ctx))
-        both = pa.concat_arrays([a, b])
-        valid &= can_equal(both)
-        numbers.append(encode(both))
-    group, _ = number_rows(numbers, left.n + right.n)
-    return group[: left.n], group[left.n :], (valid[: left.n], valid[left.n :])
-
-
-def _alike(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Keys in one type. A number that no number of the other side can equal becomes null, which joins with nothing."""
-    if a.type == b.type:
-        return a, b
-    if pa.types.is_floating(a.type) or pa.types.is_floating(b.type):
-        return exactly(a, pa.float64()), exactly(b, pa.float64())
-    return exactly(a, pa.int64()), exactly(b, pa.int64())
 
 
 def encode(values: pa.Array) -> Ints:

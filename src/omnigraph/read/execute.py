@@ -22,6 +22,7 @@ from omnigraph.read import (
     blocks,
     chaining,
     expand,
+    joins,
     measured,
     rank,
     relational,
@@ -228,7 +229,7 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
             for rows in below():
                 yield from blocks.optional(step, rows, block)
         case ir.Join():
-            yield from blocks.join(step, below(0), lambda right: _run(right, ctx, outer), ctx)
+            yield from joins.join(step, below(0), lambda right: _run(right, ctx, outer), ctx)
         case ir.Score():
             with ctx.hold("Score") as held:
                 yield rank.score(step, collect(below(), held), ctx)
