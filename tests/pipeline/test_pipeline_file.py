@@ -23,8 +23,7 @@ from omnigraph.pipeline.spec import (
     read_spec,
     sources_of,
 )
-from omnigraph.write.input.declared import Mapped, Sources
-from omnigraph.write.input.mapping import RowMap, Wide
+from omnigraph.write.input.mapping import Mapped, RowMap, Sources, Wide
 from tests.pipeline.planes import new_graph, person, write_lines
 
 FILE = """

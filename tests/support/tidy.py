@@ -273,7 +273,8 @@ def _called_name(node: ast.AST) -> str:
 # One thing in the forms it has on its way: as written in either language, as checked, as planned; stored and shown.
 SAME_THING = {
     "Binary", "Call", "Cast", "Commit", "Connective", "Delete", "Filter", "Insert", "IsNull", "ListLiteral", "Literal",
-    "Mutation", "Name", "Ordering", "Param", "Projection", "PropertyAccess", "Query", "Read", "Unwind", "Update", "Variable",
+    "Mutation", "Name", "Ordering", "Param", "Projection", "PropertyAccess", "Query", "Read", "Unwind", "Update",
+    "Variable",
 }  # fmt: skip
 
 
