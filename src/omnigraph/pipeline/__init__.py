@@ -5,7 +5,7 @@ In the order of control flow:
 
 - `engine`            which plane a load, a query or an export runs on
 - `session`           the Spark session: given, active, configured or a quiet local one
-- `failures`          failures of Spark as our errors
+- `failures`          failures of Spark as our errors; `log_file` where its own messages go
 - `jvm_cds`           the class archive that speeds up the next start
 - `pinned`            one state of a graph, serialised for tasks
 - `spec`              pipeline files
