@@ -12,17 +12,13 @@ from omnigraph.core.records import TableChange, type_names
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.frozen import frozen
 from omnigraph.model.instants import time_of
+from omnigraph.values.spelling import fields_json, time_text
 
 if TYPE_CHECKING:
     from omnigraph.core.publisher import Published
     from omnigraph.lang.schema.steps import Step
     from omnigraph.merge.conflicts import Conflict
     from omnigraph.read import Result
-
-
-def spelled(time: datetime) -> str:
-    """A time as every surface writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @frozen
@@ -79,7 +75,7 @@ class Commit:
             "parents": list(self.parents),
             "branch": self.branch,
             "actor": self.actor,
-            "time": spelled(self.time),
+            "time": time_text(self.time),
             "kind": self.kind,
             "message": self.message,
             "changes": {name: dict(counts) for name, counts in self.changes.items()},
@@ -262,12 +258,7 @@ class MergeResult:
         raise error
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "outcome": self.outcome,
-            "commit": _json(self.commit),
-            "conflicts": [conflict.to_json() for conflict in self.conflicts],
-            "counts": {name: dict(counts) for name, counts in self.counts.items()},
-        }
+        return fields_json(self)
 
     def _repr_html_(self) -> str:
         from omnigraph.drawing.notebook import merge_html
@@ -285,12 +276,7 @@ class SchemaResult:
     commit: Commit | None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "supported": self.supported,
-            "steps": [step.to_json() for step in self.steps],
-            "applied": self.applied,
-            "commit": _json(self.commit),
-        }
+        return fields_json(self)
 
     def _repr_html_(self) -> str:
         from omnigraph.drawing.notebook import plan_html
@@ -311,12 +297,7 @@ class ChecksResult:
     commit: Commit | None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "added": list(self.added),
-            "changed": list(self.changed),
-            "removed": list(self.removed),
-            "commit": _json(self.commit),
-        }
+        return fields_json(self)
 
 
 @frozen
@@ -352,5 +333,4 @@ class Blame:
     cells: tuple[BlamedCell, ...]
 
     def to_json(self) -> dict[str, Any]:
-        cells = [cell.to_json() for cell in self.cells]
-        return {"type": self.type, "id": self.id, "cells": cells}
+        return fields_json(self)

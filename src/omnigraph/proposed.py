@@ -16,7 +16,7 @@ from omnigraph.core.proposals import (
 )
 from omnigraph.model.frozen import frozen
 from omnigraph.model.instants import time_of
-from omnigraph.outcomes import spelled
+from omnigraph.values.spelling import fields_json
 
 if TYPE_CHECKING:
     from omnigraph.merge.conflicts import Conflict
@@ -36,13 +36,7 @@ class ReviewVerdict:
     current: bool  # whether the branch is still at that commit
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "actor": self.actor,
-            "verdict": self.verdict,
-            "head": self.head,
-            "time": spelled(self.time),
-            "current": self.current,
-        }
+        return fields_json(self)
 
 
 @frozen
@@ -75,17 +69,7 @@ class ThreadEntry:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "actor": self.actor,
-            "time": spelled(self.time),
-            "text": self.text,
-            "head": self.head,
-            "type": self.type,
-            "id": self.id,
-            "property": self.property,
-            "commit": self.commit,
-        }
+        return fields_json(self)
 
 
 @frozen
@@ -145,21 +129,7 @@ class Proposal:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
-            "number": self.number,
-            "title": self.title,
-            "state": self.state,
-            "author": self.author,
-            "source": self.source,
-            "target": self.target,
-            "created": spelled(self.created),
-            "updated": spelled(self.updated),
-            "head": self.head,
-            "reviewers": list(self.reviewers),
-            "reviews": [review.to_json() for review in self.reviews],
-            "commit": self.commit,
-            "thread": [entry.to_json() for entry in self.thread],
-        }
+        return fields_json(self)
 
 
 def _state(state: ProposalState, reviews: tuple[ReviewVerdict, ...]) -> str:
@@ -194,16 +164,4 @@ class Review:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
-            "proposal": self.proposal.to_json(),
-            "base": self.base,
-            "head": self.head,
-            "counts": {name: dict(counts) for name, counts in self.counts.items()},
-            "schema": [dict(step) for step in self.schema],
-            "changed_checks": {name: list(names) for name, names in self.changed_checks.items()},
-            "outcome": self.outcome,
-            "conflicts": [conflict.to_json() for conflict in self.conflicts],
-            "checks": self.checks.to_json(),
-            "missing": list(self.missing),
-            "mergeable": self.mergeable,
-        }
+        return fields_json(self) | {"mergeable": self.mergeable}

@@ -54,6 +54,7 @@ from omnigraph.model.names import GRAPH_ID
 from omnigraph.model.yaml_text import YamlRefused, read_yaml
 from omnigraph.policy.cedar import Policy, policy_of
 from omnigraph.storage.objects import locate
+from omnigraph.values.spelling import fields_json
 
 FILE = "cluster.yaml"
 VERSION = 1
@@ -146,8 +147,8 @@ class Problem:
     path: str  # in the file: graphs.people.schema
     message: str
 
-    def to_json(self) -> dict[str, str]:
-        return {"code": self.code, "path": self.path, "message": self.message}
+    def to_json(self) -> dict[str, Any]:
+        return fields_json(self)
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"

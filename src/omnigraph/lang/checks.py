@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.query import ast
@@ -23,6 +24,7 @@ from omnigraph.lang.query.files import parse
 from omnigraph.lang.query.parser import CHECK_ANNOTATIONS
 from omnigraph.lang.source import Source
 from omnigraph.model.frozen import frozen
+from omnigraph.values.spelling import fields_json
 
 CHECKS_MAX = 1_000  # of one graph
 ERROR, WARNING = "error", "warning"
@@ -84,16 +86,9 @@ class GraphCheck:
         """Whether it compares two states."""
         return self.measure != ROWS
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
-            "name": self.name,
-            "text": self.text,
-            "message": self.message,
-            "severity": self.severity,
-            "measure": self.measure,
-            "bound": str(self.bound),
-        }
+        return fields_json(self) | {"bound": str(self.bound)}
 
 
 def parse_checks(text: str, name: str = "checks") -> tuple[GraphCheck, ...]:

@@ -31,6 +31,7 @@ from omnigraph.model.names import MAIN
 from omnigraph.storage.disk import strays
 from omnigraph.storage.objects import number_of
 from omnigraph.storage.probe import probe
+from omnigraph.values.spelling import fields_json
 
 FINDINGS_MAX = 10  # of one kind
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -47,7 +48,7 @@ class Finding:
     fix: str
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields_json(self)
 
 
 @frozen

@@ -20,6 +20,7 @@ from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.frozen import frozen
 from omnigraph.read.search.embed import provider_of
 from omnigraph.storage import metrics
+from omnigraph.values.spelling import fields_json
 from omnigraph.write.embed import Embedder, embed_function, fill_vectors, without_vector
 
 BATCH_ROWS_MIN = 512  # of a commit; a provider that takes larger batches gets them
@@ -39,7 +40,7 @@ class EmbedReport:
     commits: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields_json(self)
 
 
 def embedded_properties(

@@ -18,7 +18,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.checks import ERROR, LOST_ROWS, NEW_ROWS, ROWS, VALUE, GraphCheck
 from omnigraph.model.frozen import frozen
-from omnigraph.values.spelling import to_json
+from omnigraph.values.spelling import fields_json, to_json
 
 ROWS_SHOWN_MAX = 20  # of a check that failed
 
@@ -75,17 +75,7 @@ class CheckResult:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
-            "name": self.name,
-            "outcome": self.outcome,
-            "severity": self.severity,
-            "message": self.message,
-            "measure": self.measure,
-            "bound": self.bound,
-            "measured": self.measured,
-            "rows": [dict(row) for row in self.rows],
-            "error": self.error,
-        }
+        return fields_json(self)
 
     def __str__(self) -> str:
         if self.outcome == PASSED:

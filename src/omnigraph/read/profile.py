@@ -16,7 +16,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import TableNotFound
 from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.frozen import frozen
-from omnigraph.values.spelling import to_json
+from omnigraph.values.spelling import fields_json, to_json
 
 ENDS = ("src", "dst")
 
@@ -56,7 +56,7 @@ class Degrees:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {"nodes": self.nodes, "mean": self.mean, "most": self.most}
+        return fields_json(self)
 
 
 @frozen
@@ -71,13 +71,7 @@ class TypeProfile:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
-            "type": self.type,
-            "kind": self.kind,
-            "rows": self.rows,
-            "columns": [column.to_json() for column in self.columns],
-            "degrees": {name: each.to_json() for name, each in self.degrees.items()},
-        }
+        return fields_json(self)
 
 
 @frozen
@@ -90,11 +84,7 @@ class Profile:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
-            "commit": self.commit,
-            "types": [each.to_json() for each in self.types],
-            "before": None if self.before is None else self.before.to_json(),
-        }
+        return fields_json(self)
 
 
 def profile(snapshot: Snapshot, types: Iterable[str] | None = None) -> Profile:

@@ -34,6 +34,7 @@ BYTES = "application/octet-stream"
 OBSERVED = "omnigraph.observed"  # where a scope keeps the record of a request
 GONE = "omnigraph.gone"  # where a scope keeps whether the client has disconnected
 KEY_CHARACTERS_MAX = 255
+BRANCHES = frozenset({"branch", "into"})  # parameters that are left out if they are empty
 ONCE = frozenset(
     (b"authorization", b"content-length", b"content-type", b"content-encoding", b"host",
      b"idempotency-key", HTTP_API.encode(), IF_COMMIT.encode(), b"origin", b"sec-fetch-site", b"transfer-encoding")
@@ -95,6 +96,13 @@ class HttpCall:
         """Raise unless it is allowed."""
         if self.guard is not None:
             self.guard.require(need)
+
+    def passed_on(self, verb: str, **more: Any) -> Any:
+        """Run a verb with the fields of the request, which are named like its parameters."""
+        request = self.query if self.body is None else self.body
+        fields = ((name, getattr(request, name)) for name in request.__struct_fields__)
+        given = {n: v for n, v in fields if v is not None and (v != "" or n not in BRANCHES)}
+        return getattr(self.graph, verb)(**given | more)
 
     def snapshot(
         self,

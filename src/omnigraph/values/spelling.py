@@ -6,6 +6,7 @@ import base64
 import datetime as dt
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -86,6 +87,28 @@ def datetime_text(value: dt.datetime) -> str:
     """
     moment = value.astimezone(dt.UTC).replace(tzinfo=None)
     return moment.isoformat(timespec="milliseconds") + "Z"
+
+
+def time_text(time: dt.datetime) -> str:
+    """A time of a commit, a proposal or a run as every surface writes it, to the microsecond."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def fields_json(record: Any) -> dict[str, Any]:
+    """A record in its JSON shape: its fields, in order."""
+    return {name: _field_json(getattr(record, name)) for name in record.__dataclass_fields__}
+
+
+def _field_json(value: Any) -> Any:
+    match value:
+        case dt.datetime():
+            return time_text(value)
+        case Mapping():
+            return {key: _field_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_field_json(item) for item in value]
+        case _:
+            return value.to_json() if hasattr(value, "to_json") else value
 
 
 def to_json(value: Any, safe_integers: bool = False) -> Any:

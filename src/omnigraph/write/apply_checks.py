@@ -11,6 +11,7 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.lang.checks import parse_checks
 from omnigraph.lang.query import Want, compile_query
 from omnigraph.model.frozen import frozen
+from omnigraph.values.spelling import fields_json
 
 
 @frozen
@@ -26,11 +27,7 @@ class ChangedChecks:
 
     def to_json(self) -> dict[str, Any]:
         """The shape every surface uses."""
-        return {
-            "added": list(self.added),
-            "changed": list(self.changed),
-            "removed": list(self.removed),
-        }
+        return fields_json(self)
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> ChangedChecks:

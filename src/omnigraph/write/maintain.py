@@ -16,6 +16,7 @@ from omnigraph.model.catalog import Catalog, NodeOrEdgeType, NodeType
 from omnigraph.model.frozen import frozen
 from omnigraph.read.search.storing import text_coverage
 from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table, rewrite_groups
+from omnigraph.values.spelling import fields_json
 
 UNCOVERED_ROWS_MAX = 4_096  # per index, before automatic maintenance acts
 VECTOR_ROWS_MIN = 20_000  # of a table; fewer vectors are compared as fast as by an index
@@ -37,11 +38,7 @@ class TableReport:
     note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {name: _plain(getattr(self, name)) for name in self.__dataclass_fields__}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+        return fields_json(self)
 
 
 @frozen
@@ -139,7 +136,7 @@ class IndexState:
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return fields_json(self)
 
 
 def index_states(snapshot: Snapshot, kind: NodeOrEdgeType) -> list[IndexState]:

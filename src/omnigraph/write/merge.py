@@ -49,6 +49,7 @@ from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
 from omnigraph.model.names import branch_name
+from omnigraph.values.spelling import fields_json
 from omnigraph.write.embed import embedded_again
 from omnigraph.write.resolve import actions_of
 
@@ -67,11 +68,7 @@ class MergeOutcome:
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "outcome": self.outcome,
-            "conflicts": [conflict.to_json() for conflict in self.conflicts],
-            "counts": {name: dict(counts) for name, counts in self.counts.items()},
-        }
+        return fields_json(self)
 
 
 @frozen

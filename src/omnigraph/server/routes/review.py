@@ -6,26 +6,17 @@ from omnigraph.core.proposals import no_proposal
 from omnigraph.server.errors import within
 from omnigraph.server.request import Answer, HttpCall, committed
 from omnigraph.server.routes.versions import settled_merge
-from omnigraph.wire.requests import BranchQuery
 from omnigraph.wire.review import (
-    ApproveRequest,
     BlameOutput,
-    ChangesRequest,
     CheckReportOutput,
     CheckRequest,
     CheckResultsOutput,
     ChecksAppliedOutput,
     ChecksOutput,
-    ChecksRequest,
-    CloseRequest,
-    CommentRequest,
-    MergeProposalRequest,
     ProfileOutput,
-    ProfileQuery,
     ProposalOutput,
     ProposalsOutput,
     ProposalsQuery,
-    ProposeRequest,
     ReviewOutput,
     ReviewQuery,
 )
@@ -39,36 +30,20 @@ DIGITS_MAX = 12  # of a number
 
 def checks(call: HttpCall) -> Answer:
     """The checks in force on a branch, or at a point."""
-    request: BranchQuery = call.query
-    return Answer(ChecksOutput.of(call.graph.checks(request.branch or "main", request.at)))
+    return Answer(ChecksOutput.of(call.passed_on("checks")))
 
 
 def apply_checks(call: HttpCall) -> Answer:
     """Replace the checks in force."""
-    request: ChecksRequest = call.body
-    done = call.graph.apply_checks(
-        request.text,
-        request.branch or "main",
-        request.message,
-        call.actor,
-        dry_run=request.dry_run,
-        timeout=call.bounds.write_seconds_max,
-    )
+    done = call.passed_on("apply_checks", actor=call.actor, timeout=call.bounds.write_seconds_max)
     return committed(ChecksAppliedOutput.of(done), done.commit)
 
 
 def check(call: HttpCall) -> Answer:
     """Run checks on one state."""
     request: CheckRequest = call.body
-    found = call.graph.check(
-        request.branch or "main",
-        request.at,
-        before=request.before,
-        only=request.only,
-        timeout=call.seconds(call.bounds.query_seconds_max, request.timeout),
-        record=request.record,
-        actor=call.actor,
-    )
+    seconds = call.seconds(call.bounds.query_seconds_max, request.timeout)
+    found = call.passed_on("check", timeout=seconds, actor=call.actor)
     return Answer(CheckReportOutput.of(found), commit=found.commit)
 
 
@@ -80,19 +55,13 @@ def check_results(call: HttpCall) -> Answer:
 
 def profile(call: HttpCall) -> Answer:
     """The profile of a state, column by column; with `before`, beside that of another one."""
-    request: ProfileQuery = call.query
-    found = call.graph.profile(
-        request.branch or "main", request.at, before=request.before, types=request.types
-    )
+    found = call.passed_on("profile")
     return Answer(ProfileOutput.of(found), commit=found.commit)
 
 
 def blame(call: HttpCall) -> Answer:
     """Who wrote each value of a node or edge."""
-    request: BranchQuery = call.query
-    found = call.graph.blame(
-        call.path["type"], call.path["id"], request.branch or "main", request.at
-    )
+    found = call.passed_on("blame", type=call.path["type"], id=call.path["id"])
     return Answer(BlameOutput.of(found))
 
 
@@ -131,79 +100,39 @@ def review(call: HttpCall) -> Answer:
 
 def propose(call: HttpCall) -> Answer:
     """Offer a branch for merging."""
-    request: ProposeRequest = call.body
-    found = call.graph.propose(
-        request.source,
-        request.title,
-        request.into or "main",
-        text=request.text,
-        reviewers=request.reviewers,
-        actor=call.actor,
-        dry_run=request.dry_run,
-    )
+    return Answer(ProposalOutput.of(call.passed_on("propose", actor=call.actor)))
+
+
+def _done(call: HttpCall, verb: str) -> Answer:
+    found = call.passed_on(verb, number=_number(call), actor=call.actor)
     return Answer(ProposalOutput.of(found))
 
 
 def comment(call: HttpCall) -> Answer:
     """Comment on a proposal, a type, a row or a cell."""
-    request: CommentRequest = call.body
-    found = call.graph.comment(
-        _number(call),
-        request.text,
-        type=request.type,
-        id=request.id,
-        property=request.property,
-        actor=call.actor,
-        dry_run=request.dry_run,
-    )
-    return Answer(ProposalOutput.of(found))
+    return _done(call, "comment")
 
 
 def approve(call: HttpCall) -> Answer:
     """Approve a proposal at the current head of its branch."""
-    request: ApproveRequest = call.body
-    found = call.graph.approve(
-        _number(call),
-        head=request.head,
-        text=request.text,
-        actor=call.actor,
-        dry_run=request.dry_run,
-    )
-    return Answer(ProposalOutput.of(found))
+    return _done(call, "approve")
 
 
 def request_changes(call: HttpCall) -> Answer:
     """Request changes before a proposal may be merged."""
-    request: ChangesRequest = call.body
-    found = call.graph.request_changes(
-        _number(call), request.text, head=request.head, actor=call.actor, dry_run=request.dry_run
-    )
-    return Answer(ProposalOutput.of(found))
+    return _done(call, "request_changes")
 
 
 def close(call: HttpCall) -> Answer:
     """Close a proposal without merging it."""
-    request: CloseRequest = call.body
-    found = call.graph.close_proposal(
-        _number(call), text=request.text, actor=call.actor, dry_run=request.dry_run
-    )
-    return Answer(ProposalOutput.of(found))
+    return _done(call, "close_proposal")
 
 
 def merge(call: HttpCall) -> Answer:
     """Merge a proposal as one commit that names it."""
-    request: MergeProposalRequest = call.body
     number = _number(call)
-    done = call.graph.merge_proposal(
-        number,
-        request.dry_run,
-        head=request.head,
-        strategy=request.strategy,
-        resolutions=request.resolutions,
-        skip_checks=request.skip_checks,
-        message=request.message,
-        actor=call.actor,
-        timeout=call.bounds.load_seconds_max,
+    done = call.passed_on(
+        "merge_proposal", number=number, actor=call.actor, timeout=call.bounds.load_seconds_max
     )
     found = call.graph.proposal(number)
     output = settled_merge(call, done, found.source, found.target)
