@@ -28,7 +28,7 @@ from omnigraph.maintenance.jobs import expire
 from omnigraph.maintenance.reviews import forget_reviews
 from omnigraph.maintenance.status import checked, retention, set_retention
 from omnigraph.maintenance.status import status as maintenance_status
-from omnigraph.maintenance.upkeep import Caretaker, Upkeep, optimize_branch, store_loaded
+from omnigraph.maintenance.upkeep import Maintainer, Upkeep, optimize_branch, store_loaded
 from omnigraph.merge.blame import blame
 from omnigraph.merge.conflicts import decisions
 from omnigraph.merge.diff import diff

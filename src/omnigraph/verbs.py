@@ -159,7 +159,7 @@ _ALL = (
                 "GET /proposals", "review.ProposalsQuery", "review.ProposalsOutput"),
     Description("proposal", A.READ, Timing.STATE, "a listing, and one request for each of its events",
                 "GET /proposals/{number}", answer="review.ProposalOutput"),
-    Description("review", A.READ, Timing.STATE, "the rows that differ, a rehearsed merge, and what its checks read",
+    Description("review", A.READ, Timing.STATE, "the differing rows, a dry run of the merge, and what its checks read",
                 "GET /proposals/{number}/review", "review.ReviewQuery", "review.ReviewOutput"),
     Description("propose", A.PROPOSE, Timing.WRITE, "a listing, one request for each proposal, one object",
                 "POST /proposals", "review.ProposeRequest", "review.ProposalOutput", dry_run=True),

@@ -524,9 +524,9 @@ class Versions:
         """
         with metrics.operation("maintain"):
             self._repo.check_process()
-            caretaker = ops.Caretaker(self._repo, self._writers, branches)
-            caretaker.measure()
-            return caretaker.look(Deadline(timeout))
+            maintainer = ops.Maintainer(self._repo, self._writers, branches)
+            maintainer.measure()
+            return maintainer.look(Deadline(timeout))
 
     @verb
     def upkeep(self, every: float = 30.0, branches: Sequence[str] | None = None) -> Upkeep:

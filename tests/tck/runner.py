@@ -31,15 +31,15 @@ REASONS = {
     "C015": "a pattern or subquery where none can be planned yet",
     "C018": "reads what it deleted",
     "P5": "nested deeper than the bound of 32 levels",
-    "validation_failed": "labels, types or properties nobody declared",
+    "validation_failed": "labels, types or properties that the schema lacks",
 }
 UNTYPED = {
-    "C002": "labels, types or properties nobody declared",
-    "C003": "labels, types or properties nobody declared",
+    "C002": "labels, types or properties that the schema lacks",
+    "C003": "labels, types or properties that the schema lacks",
     "C004": "labels that change, or several unrelated ones",
-    "C005": "labels, types or properties nobody declared",
+    "C005": "labels, types or properties that the schema lacks",
     "C006": "values of several types in one place",
-    "C017": "labels, types or properties nobody declared",
+    "C017": "labels, types or properties that the schema lacks",
 }
 NOT_STORED = "stores a local time, a duration or a time zone, which no property type holds"
 

@@ -179,8 +179,8 @@ def _collect(
         _move_epochs(repo, made, record)
     kept = _kept_commits(repo, record, [*survey.refs, *later], survey)
     doomed = _doomed(repo, survey, record, kept)
-    condemned = _prunable(record, kept)
-    now = condemned[: retention.tombstones_max]
+    prunable = _prunable(record, kept)
+    now = prunable[: retention.tombstones_max]
     if not dry_run:
         _delete(repo, doomed, deadline)
         _bury(repo, now, deadline)
@@ -192,7 +192,7 @@ def _collect(
         len(doomed),
         sum(info.size for info in doomed),
         dry_run,
-        len(condemned) - len(now),
+        len(prunable) - len(now),
         tuple(_by_table(doomed, survey.heads.values())),
     )
 

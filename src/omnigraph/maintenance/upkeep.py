@@ -122,7 +122,7 @@ def store_loaded(
 # --- what is due -------------------------------------------------------------------------------------------------
 
 
-class Caretaker:
+class Maintainer:
     """Maintenance passes, one at a time, and their results."""
 
     def __init__(
@@ -264,7 +264,7 @@ class Upkeep:
         every_seconds: float = 30.0,
         then: Callable[[list[MaintenanceAction]], None] | None = None,
     ) -> None:
-        self.caretaker = Caretaker(repo, writers, branches)
+        self.maintainer = Maintainer(repo, writers, branches)
         self._writers = writers
         self._every = every_seconds
         self._then = then
@@ -302,33 +302,33 @@ class Upkeep:
             self._guarded(lambda: self._look(deadline))
             self._stopped.wait(self._every)
         self._writers.slowed = 0.0
-        self._guarded(self.caretaker.office.leave)
+        self._guarded(self.maintainer.office.leave)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
         except OmnigraphError as error:
             log.warning("maintenance failed: %s", f"{error}")
-            self.caretaker.counts["failed"] += 1
+            self.maintainer.counts["failed"] += 1
         except Exception:
             log.exception("maintenance failed")
-            self.caretaker.counts["failed"] += 1
+            self.maintainer.counts["failed"] += 1
 
     def _look(self, deadline: Deadline) -> None:
-        self._slow_down(self.caretaker.measure())
-        if self.caretaker.office.take():
-            done = self.caretaker.look(deadline)
+        self._slow_down(self.maintainer.measure())
+        if self.maintainer.office.take():
+            done = self.maintainer.look(deadline)
             if done and self._then is not None:
                 self._then(done)
             if done:
-                self._slow_down(self.caretaker.measure())
+                self._slow_down(self.maintainer.measure())
 
     def _slow_down(self, pressure: float) -> None:
         """Let writers of this process wait before each commit while maintenance is far behind."""
         before, over = self._writers.slowed, pressure / SLOWED_FROM
         self._writers.slowed = 0.0 if over < 1 else SLOWED_SECONDS_MAX * min(1.0, over / 8)
         if self._writers.slowed and not before:
-            left = self.caretaker.backlog
+            left = self.maintainer.backlog
             log.warning(
                 "maintenance is behind: %d fragments and %d rows are left, so writes wait %.0f ms",
                 left.fragments,

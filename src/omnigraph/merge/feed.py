@@ -213,13 +213,13 @@ def own_part(
     if not others:
         return delta
     later = commit.members[commit.members.index(member) + 1 :]
-    theirs = [toucher(m.changes[table]) for m in later if table in m.changes]
-    own = toucher(change)
+    theirs = [may_have_changed(m.changes[table]) for m in later if table in m.changes]
+    own = may_have_changed(change)
     ids = [i for i in delta.ids.to_pylist() if own(i) and not any(their(i) for their in theirs)]
     return delta.filter(pa.array(ids, pa.string()))
 
 
-def toucher(change: TableChange) -> Callable[[str], bool]:
+def may_have_changed(change: TableChange) -> Callable[[str], bool]:
     """Whether a commit may have changed a row of a table, by its id; "no" is certain."""
     if is_listed(change):
         return frozenset(listed_ids(change)).__contains__

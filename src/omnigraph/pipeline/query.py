@@ -70,7 +70,7 @@ def run_on_spark(
     """Run a read on one state of a graph: the result, and its number of rows. With `first`, at most this many rows are
     sent to the driver; with `explain` the result has its plan, without figures."""
     if not isinstance(query.body, ir.Read):
-        raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
+        raise OmnigraphError(f"{query.name} is a mutation; a query that reads was expected")
     refuse_unknown(query.body.plan)
     run = QueryRun(pinned, bind_params(query, params, now or dt.datetime.now(dt.UTC)))
     engine = Engine(Scanner(session, run, fields_read(query.body.plan)), run)

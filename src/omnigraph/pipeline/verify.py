@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Locate = Callable[[Mapping[str, frozenset[str]]], list[InputPlace]]
-Tell = Callable[[pa.Table, Origin, int], Iterator[Violation]]
+Describe = Callable[[pa.Table, Origin, int], Iterator[Violation]]
 R = TypeVar("R", bound=Rule)
 
 
@@ -87,7 +87,7 @@ class Broken:
 
     query: str
     by: str  # the column whose smallest values are reported first
-    tell: Tell
+    tell: Describe
     table_id: str | None = None  # of the offending rows of the input, by their column `id`
 
 
@@ -167,12 +167,12 @@ def judge_for(session: SparkSession | None, touched: Iterable[Touched], rows_max
 
 def verify(case: Verification, locate: Locate) -> list[list[Violation]]:
     """The violations, by section: ids, then values, unique groups, ends, removed nodes, cardinality."""
-    troubled = _troubled(case)
+    by_table = _duplicates_by_table(case)
     return [
-        *_ids(case, troubled, locate),
+        *_ids(case, by_table, locate),
         *(
             [violation for broken in section for violation in _first_of(case, broken, locate)]
-            for section in _sections(case, troubled)
+            for section in _sections(case, by_table)
         ),
     ]
 
@@ -186,14 +186,14 @@ def counts_hold(case: Verification) -> bool:
 
 def broken_rules(case: Verification) -> Iterator[Broken]:
     """Violations by rows that share no ids."""
-    for section in _sections(case, _troubled(case)):
+    for section in _sections(case, _duplicates_by_table(case)):
         yield from section
 
 
-def _sections(case: Verification, troubled: Mapping[str, Trouble]) -> list[Iterator[Broken]]:
+def _sections(case: Verification, by_table: Mapping[str, DuplicateIds]) -> list[Iterator[Broken]]:
     """The rules of all touched types, in the order of `validate.CHECKS`."""
     rows = {
-        table: _effective(case, touched, troubled.get(table))
+        table: _effective(case, touched, by_table.get(table))
         for table, touched in case.touched.items()
     }
     nodes: dict[str, str] = {}
@@ -232,7 +232,7 @@ def _first_of(case: Verification, broken: Broken, locate: Locate) -> list[Violat
 
 
 @frozen
-class Trouble:
+class DuplicateIds:
     """Duplicate ids of one table: all of them as a query, and the first of each kind."""
 
     ids: str  # a view of all ids
@@ -241,12 +241,12 @@ class Trouble:
     existing: frozenset[str]
 
 
-def _troubled(case: Verification) -> dict[str, Trouble]:
-    found = {table: _trouble(case, touched) for table, touched in case.touched.items()}
-    return {table: trouble for table, trouble in found.items() if trouble is not None}
+def _duplicates_by_table(case: Verification) -> dict[str, DuplicateIds]:
+    found = {table: _duplicates(case, touched) for table, touched in case.touched.items()}
+    return {table: duplicates for table, duplicates in found.items() if duplicates is not None}
 
 
-def _trouble(case: Verification, touched: Touched) -> Trouble | None:
+def _duplicates(case: Verification, touched: Touched) -> DuplicateIds | None:
     inner = case.inner.get(touched.kind.table_id, frozenset())
     if not touched.repeatable and not inner:
         return None
@@ -266,7 +266,7 @@ def _trouble(case: Verification, touched: Touched) -> Trouble | None:
             f"{touched.kind.name} {first!r} is given more than once",
             details={"type": touched.kind.name, "ids": sorted(again)},
         )
-    return Trouble(ids, shared, again, there)
+    return DuplicateIds(ids, shared, again, there)
 
 
 def _first(case: Verification, query: str) -> frozenset[str]:
@@ -278,33 +278,33 @@ def _named(case: Verification, query: str) -> frozenset[str]:
 
 
 def _ids(
-    case: Verification, troubled: Mapping[str, Trouble], locate: Locate
+    case: Verification, by_table: Mapping[str, DuplicateIds], locate: Locate
 ) -> tuple[list[Violation], list[Violation]]:
     """Duplicate rows and existing rows; and the invalid values of the others."""
     wanted = {
-        table: t.repeated | t.existing | _suspects(case, table, t) for table, t in troubled.items()
+        table: t.repeated | t.existing | _suspects(case, table, t) for table, t in by_table.items()
     }
     places = _by_id(locate(wanted)) if wanted else {}
     found: list[Violation] = []
     values: list[Violation] = []
     for table, touched in case.touched.items():
-        trouble = troubled.get(table)
+        duplicates = by_table.get(table)
         broken = list(case.values.get(table, ()))
-        if trouble is not None:
+        if duplicates is not None:
             there = places.get(table, {})
-            found += _id_violations(touched.kind, there, trouble, case.limit)
-            broken = [v for v in broken if _counts(v, there, trouble)]
+            found += _id_violations(touched.kind, there, duplicates, case.limit)
+            broken = [v for v in broken if _counts(v, there, duplicates)]
         values += broken[:MANY]
     return found, values
 
 
-def _suspects(case: Verification, table: str, trouble: Trouble) -> frozenset[str]:
+def _suspects(case: Verification, table: str, duplicates: DuplicateIds) -> frozenset[str]:
     """Duplicate ids with invalid values."""
     ids = {v.id for v in case.values.get(table, ()) if v.id is not None}
     if not ids:
         return frozenset()
     wanted = case.judge.listed(sorted(ids))
-    query = f"SELECT s.id AS id FROM ({trouble.shared}) s JOIN {wanted} w ON s.id = w.id"
+    query = f"SELECT s.id AS id FROM ({duplicates.shared}) s JOIN {wanted} w ON s.id = w.id"
     return _named(case, query)
 
 
@@ -316,13 +316,13 @@ def _by_id(places: list[InputPlace]) -> dict[str, dict[str, list[InputPlace]]]:
 
 
 def _id_violations(
-    kind: NodeOrEdgeType, places: dict[str, list[InputPlace]], trouble: Trouble, limit: int
+    kind: NodeOrEdgeType, places: dict[str, list[InputPlace]], duplicates: DuplicateIds, limit: int
 ) -> Iterator[Violation]:
     def at(name: str) -> list[InputPlace]:
         return places.get(name) or [nowhere(kind.table_id, name)] * 2
 
-    again = [place for name in sorted(trouble.repeated) for place in at(name)[1:]]
-    there = [place for name in sorted(trouble.existing) for place in at(name)[:1]]
+    again = [place for name in sorted(duplicates.repeated) for place in at(name)[1:]]
+    there = [place for name in sorted(duplicates.existing) for place in at(name)[:1]]
     for rows, tell in ((again, repeated_ids), (there, existing_ids)):
         if rows:
             ids = pa.array([p.id for p in rows], pa.string())
@@ -340,13 +340,15 @@ def origin_of(places: Sequence[InputPlace]) -> Origin:
     return Origin(None, lines, pa.array([p.file for p in places], pa.string()))
 
 
-def _counts(violation: Violation, places: dict[str, list[InputPlace]], trouble: Trouble) -> bool:
+def _counts(
+    violation: Violation, places: dict[str, list[InputPlace]], duplicates: DuplicateIds
+) -> bool:
     """Whether the row of a violation counts: the first of its id, and a new one."""
     there = places.get(violation.id or "")
     if not there:
         return True
     first = (there[0].file, there[0].line)
-    return violation.id not in trouble.existing and (violation.file, violation.line) == first
+    return violation.id not in duplicates.existing and (violation.file, violation.line) == first
 
 
 # --- rows that count -----------------------------------------------------------------------------------------------
@@ -354,14 +356,14 @@ def _counts(violation: Violation, places: dict[str, list[InputPlace]], trouble: 
 Rows = Callable[[Sequence[TextColumn]], str]
 
 
-def _effective(case: Verification, touched: Touched, trouble: Trouble | None) -> Rows:
+def _effective(case: Verification, touched: Touched, duplicates: DuplicateIds | None) -> Rows:
     """Columns of the final state, without rows refused for their ids, as a source for queries."""
 
     def read(columns: Sequence[TextColumn]) -> str:
         rows = case.judge.view(touched.after, columns)
-        if trouble is None:
+        if duplicates is None:
             return rows
-        ids, shared = trouble.ids, trouble.shared
+        ids, shared = duplicates.ids, duplicates.shared
         dropped = (
             f"SELECT i.addr FROM {ids} i JOIN ({shared}) s ON i.id = s.id JOIN "
             f"(SELECT id, min(addr) AS first_addr FROM {ids} WHERE fresh GROUP BY id) f ON i.id = f.id "

@@ -39,9 +39,9 @@ from omnigraph.pipeline.stage import (
 from omnigraph.pipeline.table_versions import numbers, plain
 from omnigraph.pipeline.verify import (
     Broken,
+    Describe,
     Locate,
     OnSpark,
-    Tell,
     Verification,
     broken_rules,
     verify,
@@ -185,7 +185,7 @@ def _portions(rows: pa.Table, origin: Origin) -> Iterator[tuple[pa.Table, Origin
 # --- rows together -------------------------------------------------------------------------------------------------
 
 
-def _tell_task(tell: Tell) -> Any:
+def _tell_task(tell: Describe) -> Any:
     environment = store_environment()
 
     def found(batches: Iterator[pa.RecordBatch]) -> Iterator[Violation]:
@@ -260,7 +260,9 @@ def _places_task(job: LoadJob, splits: tuple[Split, ...], lines: dict[int, int])
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 split = splits[number]
-                yield from _whereabouts(job, split.index, pieces_of(job, split), lines[split.index])
+                yield from _places_of_rows(
+                    job, split.index, pieces_of(job, split), lines[split.index]
+                )
 
     return run
 
@@ -268,12 +270,12 @@ def _places_task(job: LoadJob, splits: tuple[Split, ...], lines: dict[int, int])
 def _frame_places_task(job: LoadJob, given: FrameRows, first_split: int) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         split, rows = _partition(job, given, first_split, batches)
-        yield from _whereabouts(job, split, rows, 0)
+        yield from _places_of_rows(job, split, rows, 0)
 
     return run
 
 
-def _whereabouts(
+def _places_of_rows(
     job: LoadJob, split: int, rows: Iterable[Piece], lines_before: int
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.compute as pc

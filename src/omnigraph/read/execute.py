@@ -139,7 +139,7 @@ def _planned(query: ir.Query, ctx: Context) -> tuple[ir.Read, PlanStep]:
     Holding the query object gets the plan without comparing trees.
     """
     if not isinstance(query.body, ir.Read):
-        raise OmnigraphError(f"{query.name} is a mutation; the reader was handed it by mistake")
+        raise OmnigraphError(f"{query.name} is a mutation; a query that reads was expected")
     known = _plans.get(id(query))
     if known is None or known.query is not query:
         known = _plans[id(query)] = _Planned(query, _types_in(query.body.plan))

@@ -134,13 +134,13 @@ class MaintenanceState:
     def refresh(self) -> None:
         """Update the gauges and counters."""
         for id, upkeep in self.upkeeps.items():
-            caretaker = upkeep.caretaker
-            for kind, count in list(caretaker.counts.items()):
+            maintainer = upkeep.maintainer
+            for kind, count in list(maintainer.counts.items()):
                 self._actions.labels(id, kind).inc(self._more((id, kind), count))
             self._waited.labels(id).inc(self._more((id, ""), upkeep.waited_seconds))
-            self._held.labels(id).set(caretaker.office.held)
-            self._backlog.labels(id, "fragments").set(caretaker.backlog.fragments)
-            self._backlog.labels(id, "rows").set(caretaker.backlog.rows)
+            self._held.labels(id).set(maintainer.office.held)
+            self._backlog.labels(id, "fragments").set(maintainer.backlog.fragments)
+            self._backlog.labels(id, "rows").set(maintainer.backlog.rows)
 
     def _more(self, key: tuple[str, str], now: float) -> float:
         """The increase since the last time; reloaded settings start at zero."""

@@ -14,7 +14,7 @@ from omnigraph.errors import OptionInvalid
 from omnigraph.graph import Graph, init, open_graph
 from omnigraph.maintenance import status, upkeep
 from omnigraph.maintenance.status import Office
-from omnigraph.maintenance.upkeep import Caretaker, Upkeep
+from omnigraph.maintenance.upkeep import Maintainer, Upkeep
 from omnigraph.write.maintain import Backlog, backlog
 from tests.support.people import people, rows
 from tests.support.processes import acknowledge, read_log, spawn
@@ -72,14 +72,14 @@ def test_history_goes_as_the_policy_says(graph: Graph) -> None:
 
 def test_nothing_is_collected_where_nothing_was_written(graph: Graph) -> None:
     graph.set_retention(1, every_hours=0.001)
-    caretaker = Caretaker(graph._repo, graph._writers)
+    maintainer = Maintainer(graph._repo, graph._writers)
     clock = graph._repo.clock
-    caretaker.measure()
-    assert [action.kind for action in caretaker.look()] == ["cleanup"]
+    maintainer.measure()
+    assert [action.kind for action in maintainer.look()] == ["cleanup"]
     graph._repo.clock = replace(clock, now=lambda: clock.now() + 10**10)
     head = graph.snapshot().commit
-    caretaker.measure()
-    assert caretaker.look() == []
+    maintainer.measure()
+    assert maintainer.look() == []
     assert graph.snapshot().commit == head
 
 
@@ -195,8 +195,8 @@ def test_a_failure_is_told_and_tried_again(
     done = threading.Event()
     with Upkeep(graph._repo, graph._writers, None, 0.01, lambda _: done.set()) as thread:
         wait_until(done.is_set, timeout=30, what="the second attempt")
-    assert thread.caretaker.counts["failed"] == 1
-    assert thread.caretaker.counts["optimize"] == 1
+    assert thread.maintainer.counts["failed"] == 1
+    assert thread.maintainer.counts["optimize"] == 1
     assert "not today" in caplog.text
 
 
@@ -208,7 +208,7 @@ def test_writers_wait_while_maintenance_is_behind(
     monkeypatch.setattr(upkeep, "SLOWED_FROM", 1.0)
     caplog.set_level(logging.INFO, "omnigraph.maintenance")
     thread = Upkeep(graph._repo, graph._writers)
-    thread._slow_down(thread.caretaker.measure())
+    thread._slow_down(thread.maintainer.measure())
     assert graph._writers.slowed > 0
     assert "maintenance is behind" in caplog.text
     clock = graph._repo.clock
@@ -218,7 +218,7 @@ def test_writers_wait_while_maintenance_is_behind(
     assert thread.waited_seconds == sum(waits)
     graph._repo.clock = clock
     graph.maintain()
-    thread._slow_down(thread.caretaker.measure())
+    thread._slow_down(thread.maintainer.measure())
     assert graph._writers.slowed == 0.0
     assert "caught up" in caplog.text
 
