@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,11 @@ import pytest
 
 from omnigraph import OmnigraphError
 from omnigraph.pipeline import load as bulk
+from omnigraph.pipeline.aside import _by_split
 from omnigraph.pipeline.load import Tuning
+from omnigraph.pipeline.sources import Inputs, Split
+from omnigraph.pipeline.stage import StagedSplit, Staging
+from omnigraph.write.input import quarantine
 from omnigraph.write.input.mapping import RowMap, Wide
 from omnigraph.write.input.options import Options
 from tests.pipeline.planes import comparable, edge, new_graph, person, state_of, write_lines
@@ -86,6 +91,36 @@ def test_rows_of_mapped_tables_are_set_aside_alike(spark: Any, tmp_path: Path) -
         (32, "bad@x,old"),
         (33, "worse@x,900"),
     ]
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
+def test_rows_set_aside_are_told_as_they_are_in_their_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells may have line breaks, files may be packed, and lines lie across the blocks that are read."""
+    monkeypatch.setattr(quarantine, "BLOCK_BYTES", 7)
+    rows = ["p1@x,1", '"b\nad",old', "p2@x,2", "bad@x,old", 'worse@x,"9\n\n00"', "p3@x,3"]
+    pack = gzip.compress if name.endswith(".gz") else bytes
+    (tmp_path / name).write_bytes(pack("\n".join(["email,age", *rows]).encode()))
+    aside = run(tmp_path, "local", {"Person": str(tmp_path / name)})["aside"]
+    assert {row["row"] for row in aside} >= {rows[1], rows[3], rows[4]}
+
+
+def test_lines_to_leave_out_are_found_in_their_splits() -> None:
+    """As all splits of the file would tell; a file of rows without lines may be given twice."""
+    splits = [Split(n, "lines", "a") for n in range(50)]
+    splits += [Split(50 + n, "csv", "b") for n in range(2)]
+    splits += [Split(52 + n, "parquet", "c", first_line=1 + 10 * n) for n in range(5)]
+    lines = [n % 4 for n in range(50)] + [0] * 7
+    staged = [StagedSplit(n, lines=count) for n, count in enumerate(lines)]
+    staging = Staging(None, Inputs(tuple(splits)), tuple(staged))  # type: ignore[arg-type]
+    before = staging.first_lines()
+    found = _by_split([("P", file, line) for file in "abc" for line in range(1, 51)], staging)
+    for n, count in enumerate(lines[:50]):
+        wanted = {("P", line) for line in range(1, count + 1) if before[n] + line <= 50}
+        assert not count or found.get(n, frozenset()) == wanted
+    assert len(found[50]) == len(found[51]) == 50
+    assert [min(found[n])[1] for n in range(52, 57)] == [1, 11, 21, 31, 41]
 
 
 def test_too_many_failures_refuse_the_load_alike(spark: Any, tmp_path: Path) -> None:

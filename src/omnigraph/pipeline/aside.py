@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 
 from omnigraph.errors import OmnigraphError, OptionInvalid, Violation
@@ -99,13 +101,23 @@ def _by_split(rows: Iterable[Place], staging: Staging) -> LeftOut:
     """The lines to leave out of each split, in its numbering."""
     before = staging.first_lines()
     taken = {one.split: one.lines for one in staging.splits}
-    of_file: dict[str, list[int]] = {}
+    of_file: dict[str, list[tuple[int, int]]] = {}  # the first line of each split
     for split in staging.inputs.splits:
-        of_file.setdefault(split.file, []).append(split.index)
+        first = before[split.index] + 1 if taken[split.index] else split.first_line
+        of_file.setdefault(split.file, []).append((first, split.index))
+    for firsts in of_file.values():
+        firsts.sort()
     found: dict[int, set[tuple[str, int]]] = {}
     for name, file, line in rows:
-        for index in of_file.get(file or "", ()):
-            first, count = before[index], taken[index]
-            if not count or first < line <= first + count:
-                found.setdefault(index, set()).add((name, line - first))
+        for index in _splits_of(line, of_file.get(file or "", [])):
+            found.setdefault(index, set()).add((name, line - before[index]))
     return {split: frozenset(lines) for split, lines in found.items()}
+
+
+def _splits_of(line: int, firsts: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """The splits with a line, given the first line of each in order; several if the file is given several times."""
+    at = bisect_right(firsts, line, key=itemgetter(0)) - 1
+    begin = firsts[at][0] if at >= 0 else None
+    while at >= 0 and firsts[at][0] == begin:
+        yield firsts[at][1]
+        at -= 1

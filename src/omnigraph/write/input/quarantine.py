@@ -26,6 +26,7 @@ from omnigraph.write.input.tables import suffix_of
 QUARANTINE_ROUNDS_MAX = 64  # each rejects rows that depend on those rejected before
 ROW_LINES_MAX = 1_000  # of a row whose cells have line breaks
 QUOTE = b'"'
+BLOCK_BYTES = 4 << 20
 TEXTS = (".csv", ".tsv", ".ndjson", ".jsonl", ".json", "")
 Place = tuple[str, str | None, int]  # of a row: its type, its file, its line
 
@@ -127,24 +128,41 @@ def _texts(file: str, lines: set[int]) -> dict[int, str]:
     """Rows as written in a text file, by the line they begin at; empty for binary files."""
     if suffix_of(file) not in TEXTS:
         return {}
-    quoted = suffix_of(file) in (".csv", ".tsv")
-    found: dict[int, str] = {}
-    last = max(lines, default=0)
+    lines_max = ROW_LINES_MAX if suffix_of(file) in (".csv", ".tsv") else 1
     try:
         if is_one_array(file):
             return {}
         with open_file(file) as stream:
-            numbered = enumerate(stream, 1)
-            for number, text in numbered:
-                if number > last:
-                    break
-                if number in lines:
-                    whole = text
-                    for _ in range(ROW_LINES_MAX if quoted else 0):
-                        if whole.count(QUOTE) % 2 == 0:
-                            break
-                        whole += next(numbered, (0, QUOTE))[1]
-                    found[number] = whole.decode("utf-8", "replace").rstrip("\r\n")
+            return {
+                line: row.decode("utf-8", "replace").rstrip("\r\n")
+                for line, row in _rows_at(stream, sorted(lines), lines_max)
+            }
     except OmnigraphError:  # a stream that can be read only once
         return {}
-    return found
+
+
+def _rows_at(stream: Any, lines: Sequence[int], lines_max: int) -> Iterator[tuple[int, bytes]]:
+    """The rows that begin at some lines, given in order: each has several lines while a quote is open."""
+    blocks = _blocks_of_lines(stream)
+    held, first = [b""], 0  # some lines, and the number of the first
+    for line in lines:
+        while first + len(held) < line + lines_max and (more := next(blocks, None)) is not None:
+            kept = held[line - first :]
+            held, first = kept + more, first + len(held) - len(kept)
+        row: list[bytes] = []
+        quotes = 0
+        for text in held[line - first : line - first + lines_max]:
+            row.append(text)
+            quotes += text.count(QUOTE)
+            if quotes % 2 == 0:
+                break
+        if row:
+            yield line, b"\n".join(row)
+
+
+def _blocks_of_lines(stream: Any) -> Iterator[list[bytes]]:
+    rest = b""
+    while block := bytes(stream.read(BLOCK_BYTES)):
+        *lines, rest = (rest + block).split(b"\n")
+        yield lines
+    yield [rest]
