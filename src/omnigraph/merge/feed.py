@@ -6,10 +6,11 @@ branch, request the next feed with the new cursor. Commits are read a page at a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.core import layout
 from omnigraph.core.history import Entry, entries, pruned_error, readable, resolve
@@ -27,6 +28,10 @@ from omnigraph.model.frozen import frozen
 from omnigraph.model.tokens import Footprint, id_tokens
 from omnigraph.storage.tables import ADDRESS
 from omnigraph.values.spelling import to_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 PAGE_COMMITS = 32
 
@@ -213,18 +218,21 @@ def own_part(
     if not others:
         return delta
     later = commit.members[commit.members.index(member) + 1 :]
-    theirs = [may_have_changed(m.changes[table]) for m in later if table in m.changes]
-    own = may_have_changed(change)
-    ids = [i for i in delta.ids.to_pylist() if own(i) and not any(their(i) for their in theirs)]
-    return delta.filter(pa.array(ids, pa.string()))
+    theirs = [m.changes[table] for m in later if table in m.changes]
+    ids = delta.ids
+    own = touched(change, ids)
+    for their in theirs:
+        own &= ~touched(their, ids)
+    return delta.filter(ids.filter(pa.array(own)))
 
 
-def may_have_changed(change: TableChange) -> Callable[[str], bool]:
-    """Whether a commit may have changed a row of a table, by its id; "no" is certain."""
-    if is_listed(change):
-        return frozenset(listed_ids(change)).__contains__
-    footprint = Footprint.from_text(change.touched)
-    return lambda id: footprint.meets(id_tokens(pa.array([id], pa.string())))
+def touched(change: TableChange, ids: pa.Array) -> npt.NDArray[np.bool_]:
+    """For each of these rows of a table, whether a commit may have changed it; "no" is certain."""
+    if not is_listed(change):
+        return Footprint.from_text(change.touched).holds(id_tokens(ids))
+    listed = pc.is_in(ids, value_set=pa.array(listed_ids(change), pa.string()))
+    found: npt.NDArray[np.bool_] = listed.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _between(repo: Repository, head: Commit, chain: str, number: int) -> Iterator[ChainObject]:

@@ -18,7 +18,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import CommitPruned
 from omnigraph.merge.diff import DELETE, INSERT, UPDATE
-from omnigraph.merge.feed import may_have_changed
+from omnigraph.merge.feed import touched
 from omnigraph.merge.rows import same_row
 from omnigraph.merge.schema_view import seen_as
 from omnigraph.model.catalog import NodeOrEdgeType
@@ -76,7 +76,7 @@ def row_history(
 
 def _concerns(entry: Entry, kind: NodeOrEdgeType, id: str) -> bool:
     change = entry.member.changes.get(kind.table_id) if entry.member else None
-    return change is not None and may_have_changed(change)(id)
+    return change is not None and bool(touched(change, pa.array([id], pa.string()))[0])
 
 
 def _event(

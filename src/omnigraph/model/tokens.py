@@ -186,16 +186,17 @@ class Footprint:
 
     def meets(self, others: Tokens) -> bool:
         """Whether any of these tokens may be in the set."""
-        if self.everything:
-            return True
+        return self.everything or bool(self.holds(others).any())
+
+    def holds(self, others: Tokens) -> npt.NDArray[np.bool_]:
+        """For each of these tokens, whether it may be in the set."""
         if self.exact is not None:
-            return bool(np.isin(others, self.exact).any()) if len(others) else False
-        if self.filter is None:
-            return False
-        hit = np.ones(len(others), np.bool_)
-        for probe in _probes(others, len(self.filter) * 8):
-            hit &= (self.filter[probe >> np.uint64(3)] >> (7 - (probe & np.uint64(7)))) & 1 == 1
-        return bool(hit.any())
+            return np.isin(others, self.exact)
+        hit = np.full(len(others), self.everything or self.filter is not None)
+        if self.filter is not None:
+            for probe in _probes(others, len(self.filter) * 8):
+                hit &= (self.filter[probe >> np.uint64(3)] >> (7 - (probe & np.uint64(7)))) & 1 == 1
+        return hit
 
     def meets_sorted(self, others: Tokens) -> bool:
         """The same for sorted tokens; if the set is exact, only a few of them are compared."""

@@ -22,7 +22,7 @@ from omnigraph.lang import ir
 from omnigraph.lang.ir import Bound
 from omnigraph.model.frozen import frozen
 from omnigraph.pipeline.pinned import Pinned
-from omnigraph.pipeline.searches import SearchedField, marked, matched
+from omnigraph.pipeline.searches import SearchedField, marked, matched, places_of
 from omnigraph.read import refs
 from omnigraph.read.context import Context
 from omnigraph.read.rows import Entities, Paths
@@ -291,9 +291,8 @@ def to_entities(
     """Entities by type and id, as positions in their tables."""
     position = np.full(len(ids), -1, np.int32)
     code = np.zeros(len(ids), np.int32)
-    names = np.asarray(types.to_pylist(), object)
     for number, name in enumerate(known):
-        where = np.flatnonzero(names == name)
+        where = places_of(name, types)
         if len(where):
             position[where] = ctx.columns(name, edge).find_all(ids.take(pa.array(where)))
             code[where] = number

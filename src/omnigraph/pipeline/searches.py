@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.lang import ir
@@ -81,6 +82,12 @@ class BatchColumn:
         return make()
 
 
+def places_of(name: str, types: pa.Array) -> npt.NDArray[np.int64]:
+    """The places of the entities of a type."""
+    same = pc.equal(types, name).fill_null(False)
+    return np.flatnonzero(same.to_numpy(zero_copy_only=False))
+
+
 @frozen
 class SearchedField:
     """A property of a variable's entities in a batch, with their types."""
@@ -92,9 +99,8 @@ class SearchedField:
 
     def parts(self, ctx: Context) -> Iterator[tuple[npt.NDArray[np.int64], str, BatchColumn]]:
         """The positions of the entities of each type, and their values."""
-        names = np.asarray(self.types.to_pylist(), object)
         for name in self.known:
-            where = np.flatnonzero(names == name)
+            where = places_of(name, self.types)
             if len(where):
                 values = self.values.take(pa.array(where))
                 yield where, name, BatchColumn(ctx.kind(name, self.edge), values)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import Violation
@@ -179,7 +180,7 @@ def _portions(rows: pa.Table, origin: Origin) -> Iterator[tuple[pa.Table, Origin
     """A few rows at a time: violations take more room than their rows."""
     for start in range(0, rows.num_rows, PACKED_AT_ONCE):
         some = rows.slice(start, PACKED_AT_ONCE)
-        yield some, origin.take(pa.array(range(start, start + some.num_rows)))
+        yield some, origin.take(pa.array(np.arange(start, start + some.num_rows)))
 
 
 # --- rows together -------------------------------------------------------------------------------------------------
@@ -289,7 +290,7 @@ def _places_of_rows(
                 pa.repeat(pa.scalar(given.kind.table_id), count),
                 given.ids,
                 pa.repeat(pa.scalar(split, pa.int64()), count),
-                pa.array(range(seen, seen + count), pa.int64()),
+                pa.array(np.arange(seen, seen + count, dtype=np.int64)),
                 files if origin.files is None else origin.files,
                 pc.add(lines.cast(pa.int64()), lines_before),
             ],

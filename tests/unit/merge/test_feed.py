@@ -10,6 +10,7 @@ from omnigraph.errors import CommitNotFound, CommitPruned, OptionInvalid
 from omnigraph.graph import Graph
 from omnigraph.merge import feed
 from omnigraph.merge.feed import Change, changes
+from omnigraph.model.tokens import id_tokens
 from omnigraph.write.resolve import Mode
 from tests.support.people import change, folded, people, reshape, state
 from tests.support.writing import load_plan
@@ -177,7 +178,11 @@ def test_each_member_has_its_own_part_and_the_last_has_what_several_wrote(graph:
     ]
 
 
-def test_a_row_of_a_member_too_large_to_list_is_told_once(graph: Graph) -> None:
+def test_a_row_of_a_member_too_large_to_list_is_told_once(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[int] = []
+    monkeypatch.setattr(feed, "id_tokens", lambda ids: hashed.append(len(ids)) or id_tokens(ids))
     many = graph._repo.limits.changed_ids_max + 1
     start = graph.load({"Person": [{"name": f"p{i}"} for i in range(many)]}).commit
     assert start is not None
@@ -193,6 +198,7 @@ def test_a_row_of_a_member_too_large_to_list_is_told_once(graph: Graph) -> None:
     assert parts[1] == ["w"]
     assert len(parts[2]) == many + 3 - 1
     assert parts[3] == ["p2"]
+    assert len(hashed) < 10, "ids are compared one by one"
 
 
 # --- how much of it ----------------------------------------------------------------------------------------------
