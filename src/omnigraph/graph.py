@@ -168,20 +168,11 @@ class Graph(Reviewing):
                 params = with_procedure_rows(
                     self, query, options.params, snapshot, options.branch, options.at
                 )
+                bounds = {**options.bounds(started), "explain": options.explain}
                 if options.engine == "spark":
-                    return ops.query_on_spark(
-                        self._repo, snapshot, query, params, options.explain, options.max_rows
-                    )
-                return run_query(
-                    query,
-                    params,
-                    snapshot,
-                    timeout=options.timeout,
-                    started=started,
-                    max_rows=options.max_rows,
-                    memory_bytes_max=options.memory_bytes_max,
-                    explain=options.explain,
-                )
+                    return ops.query_on_spark(self._repo, snapshot, query, params, **bounds)
+                memory = options.memory_bytes_max
+                return run_query(query, params, snapshot, memory_bytes_max=memory, **bounds)
 
     def _readable_query(self, text: str, options: ReadOptions) -> tuple[ir.Query, Snapshot]:
         """A read, compiled for a state that the caller may read."""
@@ -214,7 +205,7 @@ class Graph(Reviewing):
         """Run a read once for each set of parameters, all on the same state: one result each, in order.
 
         Where the query starts at nodes with a property of a given value, all of them are looked up together.
-        `timeout` and `max_rows` apply to all runs together.
+        `timeout`, `max_rows` and the memory of a query apply to all runs together.
 
         >>> import omnigraph
         >>> g = omnigraph.init("memory://doc-many", schema="node Person { name: String @key }")
@@ -240,7 +231,13 @@ class Graph(Reviewing):
             with self._readable(snapshot):
                 params = [with_procedure_rows(self, query, p, snapshot, branch, at) for p in params]
                 return run_many(
-                    query, params, snapshot, timeout=timeout, started=started, max_rows=max_rows
+                    query,
+                    params,
+                    snapshot,
+                    timeout=timeout,
+                    started=started,
+                    max_rows=max_rows,
+                    memory_bytes_max=self._repo.limits.query_memory_bytes_max,
                 )
 
     def _permit_query(self, query: ir.Query, snapshot: Snapshot, branch: str, at: object) -> None:

@@ -65,6 +65,10 @@ class ReadOptions:
     explain: bool
     memory_bytes_max: int | None = None
 
+    def bounds(self, started: float) -> dict[str, Any]:
+        """What a run that began at `started` may take, on any engine."""
+        return {"timeout": self.timeout, "started": started, "max_rows": self.max_rows}
+
     def under(self, settings: Mapping[str, Effective]) -> ReadOptions:
         """The same with the settings of a file. A setting may lower a given limit, but not raise it."""
         chosen = {name: found.value for name, found in settings.items()}

@@ -93,7 +93,9 @@ def _ticket(repo: Repository, request: Request) -> Ticket:
 def _plan(repo: Repository, ticket: Ticket, base: Commit) -> PublishPlan:
     snapshot = repo.snapshot(base)
     now = time_of(ticket.instant)
-    return ticket.request.verb(WriteTxn(snapshot, ticket.request.branch, now, snapshot.catalog))
+    request = ticket.request
+    txn = WriteTxn(snapshot, request.branch, now, snapshot.catalog, deadline=request.deadline)
+    return request.verb(txn)
 
 
 def _landed(repo: Repository, ticket: Ticket) -> Published | None:

@@ -333,11 +333,9 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
             if request.if_commit is not None and request.if_commit != head.content:
                 raise _precondition(request.if_commit, head)
             now = datetime.fromtimestamp(ticket.instant / 1_000_000, UTC)
-            txn = (
-                WriteTxn(snapshot, request.branch, now, snapshot.catalog)
-                if txn is None
-                else txn.at(now)
-            )
+            if txn is None:
+                txn = WriteTxn(snapshot, request.branch, now, snapshot.catalog)
+            txn = txn.by(now, request.deadline, repo.limits.query_memory_bytes_max)
             with unless_overtaken(repo, attempt):
                 plan = request.verb(txn)
             if plan.empty and request.idempotency_key is None:

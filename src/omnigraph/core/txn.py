@@ -13,6 +13,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.core.clock import NEVER, Deadline
 from omnigraph.core.plan import (
     Append,
     DropTable,
@@ -166,6 +167,8 @@ class WriteTxn:
     catalog: Catalog  # the schema in force, including one from an earlier folded write
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
     registered: Mapping[str, Register] = field(default_factory=dict)
+    deadline: Deadline = NEVER  # of the writer, whose queries end with it
+    memory_bytes_max: int | None = None  # of one of its queries
 
     def view(self, table_id: str) -> TableView:
         """A table as this write sees it."""
@@ -190,9 +193,9 @@ class WriteTxn:
                     )
         return replace(self, overlays=overlays, registered=registered)
 
-    def at(self, now: datetime) -> WriteTxn:
-        """The same state at another writer's instant."""
-        return replace(self, now=now)
+    def by(self, now: datetime, deadline: Deadline, memory_bytes_max: int | None) -> WriteTxn:
+        """The same state for a writer: at its instant, within its time and memory."""
+        return replace(self, now=now, deadline=deadline, memory_bytes_max=memory_bytes_max)
 
     def after(self, plan: PublishPlan) -> WriteTxn:
         """The transaction the next folded writer sees."""

@@ -6,6 +6,7 @@ In the order of control flow:
 - `engine`            which plane a load, a query or an export runs on
 - `session`           the Spark session: given, active, configured or a quiet local one
 - `failures`          failures of Spark as our errors; `log_file` where its own messages go
+- `deadlines`         jobs that end with their query
 - `jvm_cds`           the class archive that speeds up the next start
 - `pinned`            one state of a graph, serialised for tasks
 - `spec`              pipeline files
@@ -31,7 +32,7 @@ In the order of control flow:
 - `changes`           the changes of a branch, as batches and streams
 - `streams`           streams into a graph, one commit per micro-batch
 - `export`            parts of files, written by tasks
-- `query`             the operators of a query as DataFrames
+- `query`             the operators of a query as DataFrames; `unsupported` those without any
 - `rowset`            their rows, and expressions over them
 - `native`            expressions with the same meaning in Spark
 - `searches`          text and vector search inside tasks

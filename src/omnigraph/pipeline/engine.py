@@ -14,6 +14,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import Kind, OmnigraphError, OptionInvalid
 from omnigraph.lang import ir
+from omnigraph.pipeline.deadlines import ending_with
 from omnigraph.pipeline.failures import repeated_read, spark_failures
 from omnigraph.pipeline.log_file import log_file
 from omnigraph.pipeline.pinned import NotShared, pin
@@ -26,8 +27,7 @@ from omnigraph.pipeline.session import (
 from omnigraph.pipeline.sources import as_sources, input_bytes, wants_spark
 from omnigraph.policy.subjects import types_read
 from omnigraph.read import Result
-from omnigraph.read.budget import MemoryExceeded
-from omnigraph.read.context import admit_rows
+from omnigraph.read.budget import Budget, MemoryExceeded, budget_of
 from omnigraph.read.export import Exported, export
 from omnigraph.validate.listing import Destination, named
 from omnigraph.write.input.options import Options
@@ -138,12 +138,12 @@ def answer_by(
     if engine not in ENGINES:
         raise OptionInvalid(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     if engine == "spark":
-        return counted_on_spark(repo, snapshot, query, None, first=first)
+        return counted_on_spark(repo, snapshot, query, None, budget_of(), first=first)
     shared = engine == "auto" and repo.place.scheme != "memory" and is_installed()
     try:
         much = _rows_read(snapshot, query) > repo.limits.interactive_rows_max
         if shared and much and is_configured():
-            return counted_on_spark(repo, snapshot, query, None, first=first)
+            return counted_on_spark(repo, snapshot, query, None, budget_of(), first=first)
     except OmnigraphError as error:
         if error.code != NOT_ON_SPARK:
             raise
@@ -154,7 +154,7 @@ def answer_by(
         if not shared:
             raise
         log.info("a query goes on on Spark: %s", error.message)
-        return counted_on_spark(repo, snapshot, query, None, first=first)
+        return counted_on_spark(repo, snapshot, query, None, budget_of(), first=first)
 
 
 def _rows_read(snapshot: Snapshot, query: ir.Query) -> int:
@@ -168,12 +168,15 @@ def query_on_spark(
     snapshot: Snapshot,
     query: ir.Query,
     params: Mapping[str, Any] | None,
+    *,
     explain: bool = False,
+    timeout: float | None = None,
+    started: float | None = None,
     max_rows: int | None = None,
 ) -> Result:
-    """Run a read on Spark."""
-    found, rows = counted_on_spark(repo, snapshot, query, params, explain)
-    admit_rows(rows, max_rows)
+    """Run a read on Spark. Its jobs are cancelled when its time is over, or when it is cancelled."""
+    budget = budget_of(timeout, started)
+    found, _ = counted_on_spark(repo, snapshot, query, params, budget, explain, max_rows=max_rows)
     return found
 
 
@@ -182,17 +185,21 @@ def counted_on_spark(
     snapshot: Snapshot,
     query: ir.Query,
     params: Mapping[str, Any] | None,
+    budget: Budget,
     explain: bool = False,
     first: int | None = None,
+    max_rows: int | None = None,
 ) -> tuple[Result, int]:
     """Run a read on Spark: the result, or its first rows, and how many there are."""
     pinned = pin(repo, snapshot)
     session = spark_session()
     from omnigraph.pipeline.query import run_on_spark
 
-    return repeated_read(
-        lambda: run_on_spark(query, params, snapshot, pinned, session, explain=explain, first=first)
-    )
+    options: dict[str, Any] = {"explain": explain, "first": first, "max_rows": max_rows}
+    with ending_with(budget, session):
+        return repeated_read(
+            lambda: run_on_spark(query, params, snapshot, pinned, session, **options)
+        )
 
 
 def spark_frames(repo: Repository, snapshot: Snapshot, session: Any = None) -> GraphFrames:

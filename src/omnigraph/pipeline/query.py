@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.errors import OmnigraphError
 from omnigraph.expressions.scalar import evaluate as evaluate_constant
 from omnigraph.expressions.shapes import arrow_shape
 from omnigraph.lang import ir
 from omnigraph.lang.ir import AggregateFunction as F
 from omnigraph.lang.query.params import bind_params
-from omnigraph.lang.tree import conjunction, variables, walk
+from omnigraph.lang.tree import conjunction
 from omnigraph.pipeline.native import aggregated, divided, native
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.ranks import fuse, rank, score
@@ -41,7 +41,8 @@ from omnigraph.pipeline.rowset import (
 )
 from omnigraph.pipeline.scans import Scanner, fields_read
 from omnigraph.pipeline.session import arrow_of
-from omnigraph.pipeline.walks import expand, one_type_each, shortest_path, starts_anywhere, trail
+from omnigraph.pipeline.unsupported import not_on_spark, refuse_unknown
+from omnigraph.pipeline.walks import expand, shortest_path, starts_anywhere, trail
 from omnigraph.read.context import Context
 from omnigraph.read.explain import Trace
 from omnigraph.read.refs import resolve
@@ -66,9 +67,10 @@ def run_on_spark(
     now: dt.datetime | None = None,
     explain: bool = False,
     first: int | None = None,
+    max_rows: int | None = None,
 ) -> tuple[Result, int]:
     """Run a read on one state of a graph: the result, and its number of rows. With `first`, at most this many rows are
-    sent to the driver; with `explain` the result has its plan, without figures."""
+    sent to the driver; more than `max_rows` are an error; with `explain` the result has its plan, without figures."""
     if not isinstance(query.body, ir.Read):
         raise OmnigraphError(f"{query.name} is a mutation; a query that reads was expected")
     refuse_unknown(query.body.plan)
@@ -76,7 +78,9 @@ def run_on_spark(
     engine = Engine(Scanner(session, run, fields_read(query.body.plan)), run)
     bag = engine.bag(query.body.plan)
     trace = Trace.of_plan(query.body.plan) if explain else None
-    ctx = Context(snapshot, run.bound, trace=trace)
+    ctx = Context(snapshot, run.bound, max_rows=max_rows, trace=trace)
+    if max_rows is not None:  # one more says that there are more
+        bag = bag.with_frame(bag.frame.limit(min(max_rows + 1, COUNT_MAX)))
     if first is None:
         found = _result(query.body, bag, ctx)
         return found, len(found)
@@ -91,52 +95,6 @@ def _first_rows(read: ir.Read, bag: Bag, ctx: Context, first: int) -> tuple[Resu
         return found, bag.frame.count() if len(found) > first else len(found)
     finally:
         bag.frame.unpersist()
-
-
-class NotOnSpark(OmnigraphError):
-    """The plan has an operator that is not supported on Spark yet."""
-
-    code, kind = "not_on_spark", Kind.INVALID
-    default_help = "Run the query with engine='local'."
-
-
-def not_on_spark(what: str) -> NotOnSpark:
-    return NotOnSpark(f"Spark cannot run {what} yet")
-
-
-def refuse_unknown(plan: ir.Op) -> None:
-    """Refuse plans that Spark cannot run, before anything is run."""
-    paths = (node for node in walk(plan) if isinstance(node, ir.ShortestPath))
-    mixed = {path.path_var for path in paths if one_type_each(path.steps) is None}
-    for node in walk(plan):
-        match node:
-            case ir.Resumed() | ir.Random():
-                raise not_on_spark(type(node).__name__)
-            case ir.Aggregate(below, _, aggregates) if _in_order(aggregates) and _sorted(below):
-                raise not_on_spark("collect() of ordered rows")
-            case ir.Trail(edge_predicate=condition) if condition and (
-                variables(condition) - {node.edge_var}
-            ):
-                raise not_on_spark("a condition on relationships that reads other variables")
-            case ir.ShortestPath(every=True):
-                raise not_on_spark("allShortestPaths")
-            case ir.TrailOf(var) if var in mixed:
-                raise not_on_spark("shortest paths over several types as values")
-
-
-def _in_order(aggregates: tuple[ir.NamedAggregate, ...]) -> bool:
-    return any(named.function is F.IN_ORDER for named in aggregates)
-
-
-def _sorted(op: ir.Op) -> bool:
-    """Whether the rows of an operator have an order, which groups on Spark do not keep."""
-    match op:
-        case ir.Sort():
-            return True
-        case ir.Let() | ir.Slice() | ir.Filter() | ir.Attach() | ir.Unwind() | ir.PerRow():
-            return _sorted(op.input)
-        case _:
-            return False
 
 
 @dataclass(slots=True)
@@ -532,6 +490,7 @@ def _union(parts: list[Bag]) -> Bag:
 
 def _result(read: ir.Read, bag: Bag, ctx: Context) -> Result:
     table = arrow_of(bag.frame.select(*bag.names()))
+    ctx.admit(table.num_rows)
     given = {
         key: from_wire(table.column(place).combine_chunks(), slot.type)
         for place, (key, slot) in enumerate(bag.slots.items())

@@ -124,6 +124,11 @@ class Budget:
     def block_bytes(self) -> int:
         return max(self.bytes_max // BLOCK_PART, 1 << 16)
 
+    @property
+    def may_end(self) -> bool:
+        """Whether there is anything that may stop the query."""
+        return self.deadline is not None or self._cancelled is not None
+
     def check(self) -> None:
         """Stop here when the time is over or the query was cancelled."""
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -254,6 +259,18 @@ class Read:
 
 _running: ContextVar[Budget | None] = ContextVar("running", default=None)
 _cancelled: ContextVar[Callable[[], bool] | None] = ContextVar("cancelled", default=None)
+
+
+def budget_of(
+    timeout: float | None = None,
+    started: float | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    **more: Any,
+) -> Budget:
+    """The budget of a run that began at `started` (of `time.monotonic`), else now; who waits for it may cancel it."""
+    begun = time.monotonic() if started is None else started
+    deadline = None if timeout is None else begun + timeout
+    return Budget(deadline=deadline, seconds=timeout, cancelled=cancelled or who_cancels(), **more)
 
 
 def running(budget: Budget) -> object:

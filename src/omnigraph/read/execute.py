@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from omnigraph.read import (
     shortest,
     trails,
 )
-from omnigraph.read.budget import Budget, running, stopped, who_cancels
+from omnigraph.read.budget import Budget, budget_of, running, stopped
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.context import Context, Handed, LookedUp
 from omnigraph.read.explain import Trace
@@ -68,16 +67,11 @@ def run_query(
     The time counts from `started` (of `time.monotonic`), so that a caller's compilation is part of it. With `explain`
     the result tells how it was obtained; `looked_up` receives the nodes that were named by their keys.
     """
-    started = time.monotonic() if started is None else started
     bound = bind_params(query, params, now or dt.datetime.now(dt.UTC))
     trace = Trace() if explain else None
-    budget = Budget(
-        memory_bytes_max,
-        deadline=None if timeout is None else started + timeout,
-        seconds=timeout,
-        cancelled=cancelled or who_cancels(),
-        block_rows=block_rows,
-        note=None if trace is None else trace.note,
+    note = None if trace is None else trace.note
+    budget = budget_of(
+        timeout, started, cancelled, bytes_max=memory_bytes_max, block_rows=block_rows, note=note
     )
     ctx = Context(snapshot, bound, cache, budget, max_rows, trace, handed, looked_up)
     token = running(budget)

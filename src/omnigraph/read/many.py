@@ -26,6 +26,7 @@ from omnigraph.lang.tree import conjunction, conjuncts, walk
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
 from omnigraph.model.types import INTEGERS, PropType, Scalar
+from omnigraph.read.budget import Budget
 from omnigraph.read.execute import run_query
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows
@@ -43,8 +44,9 @@ def run_many(
     timeout: float | None = None,
     started: float | None = None,
     max_rows: int | None = None,
+    memory_bytes_max: int | None = None,
 ) -> list[Result]:
-    """A result for each set of parameters, in their order; `timeout` and `max_rows` are of all of them together."""
+    """A result for each set of parameters, in their order; the limits are of all of them together."""
     started = time.monotonic() if started is None else started
     now = dt.datetime.now(dt.UTC)
     bound = [_bound(query, i, given, now) for i, given in enumerate(sets)]
@@ -52,16 +54,41 @@ def run_many(
     together = _together(query) if len(sets) > 1 else None
     if together is not None and together.differ_alone(bound):
         found = run_query(
-            together.query, together.values(sets, bound), snapshot, max_rows=max_rows, **limits
+            together.query,
+            together.values(sets, bound),
+            snapshot,
+            max_rows=max_rows,
+            memory_bytes_max=memory_bytes_max,
+            **limits,
         )
         shared = together.divided(found, bound)
         if shared is not None:
             return shared
+    return _one_by_one(query, sets, snapshot, max_rows, Budget(memory_bytes_max), limits)
+
+
+def _one_by_one(
+    query: ir.Query,
+    sets: Sequence[Params],
+    snapshot: Snapshot,
+    max_rows: int | None,
+    budget: Budget,
+    limits: Mapping[str, Any],
+) -> list[Result]:
+    """Each run has the memory that the results of those before it leave."""
     results: list[Result] = []
-    for given in sets:
-        results.append(run_query(query, given, snapshot, max_rows=max_rows, **limits))
-        max_rows = None if max_rows is None else max_rows - len(results[-1])
-    return results
+    try:
+        for given in sets:
+            left = budget.bytes_max - budget.bytes_used
+            found = run_query(
+                query, given, snapshot, max_rows=max_rows, memory_bytes_max=left, **limits
+            )
+            budget.charge("Results", found._rows.nbytes)
+            results.append(found)
+            max_rows = None if max_rows is None else max_rows - len(found)
+        return results
+    finally:
+        budget.close()
 
 
 def _bound(query: ir.Query, index: int, given: Params, now: dt.datetime) -> Mapping[str, Any]:

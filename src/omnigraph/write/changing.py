@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.core.overlaid import overlaid
 from omnigraph.core.plan import Reads
 from omnigraph.core.txn import WriteTxn
-from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.errors import Cancelled, DeadlineExceeded, Kind, OmnigraphError
 from omnigraph.expressions.comparing import to_mask
 from omnigraph.expressions.lists import Ints
 from omnigraph.lang import ir
@@ -92,9 +93,7 @@ def _run_stage(
     txn = progress.txn
     query = ir.Query("change", params, stage.read)
     looked_up: LookedUp = {}
-    result = run_query(
-        query, bound.values, overlaid(txn), now=bound.now, handed=handed, looked_up=looked_up
-    )
+    result = _read(query, bound, txn, handed=handed, looked_up=looked_up)
     work = _Work(progress, _unique_columns(result.to_arrow()), len(result))
     for name, ids, types in stage.slots:
         work.slots[name] = Slot(work.column(ids), work.column(types))
@@ -120,15 +119,25 @@ class _Returned:
     def __call__(self, txn: WriteTxn) -> Result:
         assert self.op.returns is not None  # noqa: S101 - made for one that returns something
         query = ir.Query("change", self.op.params, self.op.returns)
-        state = overlaid(txn)
+        return _read(query, self.bound, txn, max_rows=ANSWER_ROWS_MAX, handed=self.handed)
+
+
+def _read(query: ir.Query, bound: Bound, txn: WriteTxn, **more: Any) -> Result:
+    """The rows of a query on the state of a write, within the time and the memory of the writer."""
+    deadline = txn.deadline
+    try:
         return run_query(
             query,
-            self.bound.values,
-            state,
-            now=self.bound.now,
-            max_rows=ANSWER_ROWS_MAX,
-            handed=self.handed,
+            bound.values,
+            overlaid(txn),
+            now=bound.now,
+            timeout=deadline.remaining(),
+            cancelled=lambda: deadline.over,
+            memory_bytes_max=txn.memory_bytes_max,
+            **more,
         )
+    except (DeadlineExceeded, Cancelled):
+        raise deadline.error() from None
 
 
 def _unique_columns(found: pa.Table) -> dict[str, pa.Array]:

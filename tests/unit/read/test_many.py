@@ -9,7 +9,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import LimitExceeded, OmnigraphError, OptionInvalid
 from omnigraph.graph import Graph
-from omnigraph.read import run_query
+from omnigraph.model.limits import Limits
+from omnigraph.read import PROCESS, run_query
 
 SCHEMA = """
 node Person { name: String @key
@@ -130,3 +131,14 @@ def test_a_mistake_says_where_it_is(graph: Graph) -> None:
 def test_rows_are_limited_in_all(graph: Graph, body: str) -> None:
     with pytest.raises(LimitExceeded):
         graph.query_many(_text(body), [{"n": "c1"}, {"n": "c2"}], max_rows=15)
+
+
+@pytest.mark.parametrize("body", ["a count", "a limit"])
+def test_memory_is_that_of_all_runs(graph: Graph, body: str) -> None:
+    text = f"query q($n: String) {{ {ALONE[body]} }}"
+    bounded = omnigraph.open("memory://many", limits=Limits(query_memory_bytes_max=20_000))
+    assert len(bounded.query_many(text, [{"n": "c1"}] * 5)) == 5
+    with pytest.raises(OmnigraphError) as error:
+        bounded.query_many(text, [{"n": f"c{i % 4}"} for i in range(200)])
+    assert error.value.code == "memory_exceeded"
+    assert PROCESS.bytes_used == 0

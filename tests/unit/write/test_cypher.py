@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from typing import Any
 
 import pytest
 
 import omnigraph
 from omnigraph.errors import OmnigraphError
+from omnigraph.model.limits import Limits
+from omnigraph.read.budget import Budget
 
 SCHEMA = """
 node Person { name: String @key age: I64? @range(age, 0..150) }
@@ -329,3 +332,46 @@ def test_lists_and_bytes_for_no_row_at_all(every: Any) -> None:
     text = "MATCH (e:E {k: 'nobody'}) SET e.v = $v, e.l = $l, e.b = $b"
     done = every.mutate(text, {"v": [1.0, 2.0], "l": [1.0], "b": b"a"})
     assert done.affected_nodes == 0
+
+
+# --- limits --------------------------------------------------------------------------------------------------------
+
+CROWD = [{"name": f"p{i}", "age": i % 100} for i in range(300)]
+PAIRS = "MATCH (a:Person), (b:Person), (c:Person) WHERE a.age + b.age + c.age = -1 "
+
+
+def test_its_reads_end_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = omnigraph.init(f"memory://cypher-late-{next(numbers)}", schema=SCHEMA)
+    graph.load({"Person": CROWD})
+    late, real = [0.0], time.monotonic
+    check = Budget.check
+
+    def slow(self: Budget) -> None:
+        late[0] += 1.0
+        check(self)
+
+    monkeypatch.setattr(Budget, "check", slow)
+    monkeypatch.setattr(time, "monotonic", lambda: real() + late[0])
+    before = graph.snapshot().commit_id
+    asked = []
+    for text in (PAIRS + "SET a.age = 1", "CREATE (n:Note) WITH n " + PAIRS + "RETURN count(*)"):
+        late[0] = 0.0
+        with pytest.raises(OmnigraphError) as error:
+            graph.mutate(text, timeout=5.0)
+        assert error.value.code == "deadline_exceeded", text
+        assert error.value.details["seconds"] == 5.0
+        asked.append(late[0])
+    assert max(asked) < 20, "it went on"
+    assert graph.snapshot().commit_id == before
+
+
+def test_its_reads_have_the_memory_of_a_query(memory_root: str) -> None:
+    made = omnigraph.init(memory_root, schema=SCHEMA)
+    made.load({"Person": CROWD})
+    graph = omnigraph.open(memory_root, limits=Limits(query_memory_bytes_max=100_000))
+    text = "MATCH (a:Person), (b:Person) WHERE a.age < 50 SET a.age = 1"
+    with pytest.raises(OmnigraphError) as error:
+        graph.mutate(text)
+    assert error.value.code == "memory_exceeded"
+    assert error.value.details["limit_value"] == 100_000
+    assert made.mutate(text).affected_nodes == 150

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.lang.cypher import compile_cypher
 from omnigraph.lang.schema import catalog_of, compile_schema
-from omnigraph.pipeline.query import NotOnSpark, refuse_unknown
+from omnigraph.pipeline.unsupported import NotOnSpark, refuse_unknown
 from tests.unit.lang.cypher.test_both_languages import SCHEMA
 
 CATALOG = catalog_of(compile_schema(SCHEMA))
