@@ -20,6 +20,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import Kind, OmnigraphError
+from omnigraph.model.limits import machine_bytes
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.server.counts import ROWS, Counted, Counts, shared_file
 from tests.server.process import Running, serving
@@ -217,6 +218,17 @@ def test_metrics_are_those_of_all_workers(pair: Served) -> None:
             assert connection.getresponse().read()
     wait_until(lambda: counted() == before + 10)
     assert {counted() for _ in range(4)} == {before + 10}, "each worker tells something else"
+
+
+def test_they_share_half_of_the_memory_of_the_machine(pair: Served) -> None:
+    def allowed() -> float:
+        lines = pair.call("GET", "/metrics")[1]["text"].splitlines()
+        known = (each for each in lines if each.startswith("omnigraph_memory_bytes_max{"))
+        return sum(float(each.rpartition(" ")[2]) for each in known)
+
+    half = machine_bytes() // 2
+    wait_until(lambda: allowed() > 0.9 * half, what="both workers to tell")
+    assert allowed() <= half
 
 
 def test_a_token_that_is_taken_back_is_refused_by_all(pair: Served) -> None:

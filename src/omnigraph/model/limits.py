@@ -71,10 +71,19 @@ class MemoryBytes:
 @cache
 def memory_bytes() -> MemoryBytes:
     """From `OMNIGRAPH_MEMORY` and `OMNIGRAPH_QUERY_MEMORY`, or from the size of the machine or container."""
-    whole = _named_bytes(MEMORY) or max(machine_bytes() // MACHINE_PART, MEMORY_BYTES_MIN)
+    whole = _named_bytes(MEMORY) or _default_bytes()
     queries = whole - whole // CACHE_PART
     query = _named_bytes(QUERY_MEMORY) or whole // QUERY_PART
     return MemoryBytes(whole // CACHE_PART, max(queries, query), query)
+
+
+def memory_of_each(processes: int) -> dict[str, str]:
+    """What tells so many processes of one server to share its memory; nothing if it was set for each of them."""
+    return {} if os.environ.get(MEMORY) else {MEMORY: str(_default_bytes(processes))}
+
+
+def _default_bytes(processes: int = 1) -> int:
+    return max(machine_bytes() // MACHINE_PART // processes, MEMORY_BYTES_MIN)
 
 
 def _named_bytes(variable: str) -> int | None:

@@ -26,6 +26,7 @@ import msgspec
 from prometheus_client.multiprocess import mark_process_dead
 
 from omnigraph.errors import OmnigraphError
+from omnigraph.model.limits import memory_of_each
 from omnigraph.server.counts import Counted, Counts, shared_file
 from omnigraph.server.listening import (
     CONNECTION,
@@ -175,7 +176,7 @@ class Supervisor:
                 ],
                 pass_fds=(theirs.fileno(), self._file),
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, METRICS_FOLDER: self._metrics},
+                env={**os.environ, **memory_of_each(self._wanted), METRICS_FOLDER: self._metrics},
                 start_new_session=True,  # signals of the terminal go to this process alone
             )
         worker = Process(number, process, ours, self._generation)

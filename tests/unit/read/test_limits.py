@@ -171,6 +171,17 @@ def test_sizes_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("OMNIGRAPH_QUERY_MEMORY", "512M")
     found = limits.memory_bytes.__wrapped__()
     assert (found.cache, found.queries, found.query) == (1 << 30, 3 << 30, 512 << 20)
+    assert limits.memory_of_each(4) == {}, "it is set for each process"
     monkeypatch.setenv("OMNIGRAPH_MEMORY", "much")
     with pytest.raises(OmnigraphError, match="OMNIGRAPH_MEMORY"):
         limits.memory_bytes.__wrapped__()
+
+
+def test_processes_of_one_server_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMNIGRAPH_MEMORY", raising=False)
+    monkeypatch.delenv("OMNIGRAPH_QUERY_MEMORY", raising=False)
+    alone = limits.memory_bytes.__wrapped__()
+    monkeypatch.setenv("OMNIGRAPH_MEMORY", limits.memory_of_each(4)["OMNIGRAPH_MEMORY"])
+    shared = limits.memory_bytes.__wrapped__()
+    assert 4 * (shared.cache + shared.queries) <= alone.cache + alone.queries
+    assert shared.query == pytest.approx(alone.query / 4, abs=1)
