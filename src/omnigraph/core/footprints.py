@@ -32,7 +32,7 @@ from omnigraph.model.tokens import (
     union,
     unique_tokens,
 )
-from omnigraph.storage.tables import NewFragments
+from omnigraph.storage.tables import NewFragments, RowAddresses
 
 NO_IDS = pa.array([], pa.string())
 
@@ -49,6 +49,8 @@ class Touch:
     updated: pa.Array = field(default_factory=lambda: NO_IDS)
     deleted: pa.Array = field(default_factory=lambda: NO_IDS)
     inserted_rows: int = 0
+    updated_rows: int = 0  # besides those whose ids are known, likewise of deleted ones
+    deleted_rows: int = 0
     own_parts: tuple[Callable[[], Tokens], ...] = ()
     shown: Tokens | None = field(default_factory=lambda: NO_TOKENS)  # None: too many to list
     everything: bool = False
@@ -64,8 +66,8 @@ class Touch:
         footprint = Footprint(everything=True) if exact is None else Footprint.of(exact)
         return TableChange(
             inserted=max(self.inserted_rows, len(self.inserted)),
-            updated=len(self.updated),
-            deleted=len(self.deleted),
+            updated=self.updated_rows + len(self.updated),
+            deleted=self.deleted_rows + len(self.deleted),
             all=self.everything,
             touched=footprint.to_text(),
             inserted_ids=_listed(self.inserted, self, limits),
@@ -110,7 +112,7 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
     own: list[Callable[[], Tokens]] = []
     ends: list[pa.Table] = []
     everything = known = False
-    hidden_rows = 0
+    hidden_rows = replaced_rows = removed_rows = 0
     for action in actions:
         match action:
             case Append(_, NewFragments() as written) | Overwrite(_, NewFragments() as written):
@@ -121,10 +123,10 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
                 ends.append(rows)
             case Overwrite(_, pa.Table() as table):
                 everything, hidden_rows = True, hidden_rows + int(table.num_rows)
-            case Upsert(_, NewFragments() as written, before):
+            case Upsert(_, NewFragments() as written, RowAddresses() as replaced):
                 everything = True
-                hidden_rows += written.rows - before.num_rows
-                updated.append(_ids(before))
+                hidden_rows += written.rows - len(replaced)
+                replaced_rows += len(replaced)
             case Upsert(_, rows, before):
                 old = _ids(before)
                 new = _ids(rows)
@@ -132,7 +134,9 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
                 inserted.append(new.filter(pc.invert(pc.is_in(new, value_set=old))))
                 own.append(partial(_own, rows, kind))
                 ends += [rows, before]
-            case Remove(_, before):
+            case Remove(_, RowAddresses() as removed):
+                everything, removed_rows = True, removed_rows + len(removed)
+            case Remove(_, pa.Table() as before):
                 deleted.append(_ids(before))
                 own.append(partial(id_tokens, before["id"]))
                 ends.append(before)
@@ -148,6 +152,8 @@ def _touch(actions: Iterable[TableAction], kind: EntityType | None) -> Touch | N
         updated=_joined(updated),
         deleted=_joined(deleted),
         inserted_rows=hidden_rows,
+        updated_rows=replaced_rows,
+        deleted_rows=removed_rows,
         own_parts=tuple(own),
         shown=_shown(own, ends, kind),
         everything=everything,

@@ -123,7 +123,8 @@ class OverlaidTable:
     @cached_property
     def _masked(self) -> pa.Array:
         """The addresses of stored rows that are gone, each once."""
-        return pc.unique(one_array(self.overlay.masked[ADDRESS]))
+        gone = (rows.addresses for rows in self.overlay.gone)
+        return pc.unique(pa.concat_arrays([one_array(self.overlay.masked[ADDRESS]), *gone]))
 
     def fragments(self) -> tuple[FragmentInfo, ...]:
         gone = np.bincount(

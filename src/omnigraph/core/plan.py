@@ -20,7 +20,7 @@ from omnigraph.model.catalog import Catalog
 from omnigraph.model.frozen import frozen
 from omnigraph.model.names import BranchName, is_unicode
 from omnigraph.model.tokens import NO_TOKENS, Tokens, union
-from omnigraph.storage.tables import ColumnEdit, IndexEdit, NewFragments, Staged
+from omnigraph.storage.tables import ColumnEdit, IndexEdit, NewFragments, RowAddresses, Staged
 
 if TYPE_CHECKING:
     from omnigraph.core.txn import WriteTxn
@@ -41,20 +41,20 @@ class Append:
 class Upsert:
     """Whole rows by id; `before` are the rows they replace: `id` (edges: `src`, `dst`) and their addresses.
 
-    Rows written beforehand may include new ones.
+    Rows written beforehand may include new ones, and name the rows they replace by their addresses alone.
     """
 
     table_id: str
     rows: pa.Table | NewFragments
-    before: pa.Table
+    before: pa.Table | RowAddresses
 
 
 @frozen
 class Remove:
-    """Remove the rows of `before`: `id` (edges: `src`, `dst`) and their addresses."""
+    """Remove the rows of `before`: `id` (edges: `src`, `dst`) and their addresses, or of many the addresses alone."""
 
     table_id: str
-    before: pa.Table
+    before: pa.Table | RowAddresses
 
 
 @frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,17 @@ from omnigraph.errors import TableNotFound
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
 from omnigraph.storage import metrics
-from omnigraph.storage.tables import ADDRESS, Staged, Table, TableEdit, TableRef, TableStore
+from omnigraph.storage.tables import (
+    ADDRESS,
+    RowAddresses,
+    Staged,
+    Table,
+    TableEdit,
+    TableRef,
+    TableStore,
+)
+
+MOVED_AT_ONCE = 100_000  # rows whose ids are read to find them in another version
 
 
 @frozen
@@ -182,12 +193,14 @@ def _addresses(
     tables: TableStore, base: TableRef, overlay: Overlay, planned_on: TableRef | None
 ) -> pa.UInt64Array | None:
     """Where the rows to remove are, on a base that may not be the verb's."""
-    masked = overlay.masked
-    if not masked.num_rows:
+    masked, gone = overlay.masked, overlay.gone
+    if not masked.num_rows and not gone:
         return None
     if planned_on is not None and planned_on != base:
-        masked = found_again(masked, tables.open(planned_on), tables.open(base))
-    return one_array(masked[ADDRESS])
+        then, now = tables.open(planned_on), tables.open(base)
+        masked = found_again(masked, then, now)
+        gone = tuple(addresses_again(rows, then, now) for rows in gone)
+    return pa.concat_arrays([one_array(masked[ADDRESS]), *(rows.addresses for rows in gone)])
 
 
 def found_again(rows: pa.Table, then: Table, now: Table) -> pa.Table:
@@ -195,16 +208,35 @@ def found_again(rows: pa.Table, then: Table, now: Table) -> pa.Table:
 
     In a fragment that both versions have they are where they were; only rows of other fragments are looked up by id.
     """
-    before = {f.fragment_id: f.files for f in then.fragments()}
-    same = {f.fragment_id: f.files for f in now.fragments()}.items() & before.items()
-    fragments = rows[ADDRESS].to_numpy() >> np.uint64(32)
-    stays = pa.array(np.isin(fragments, np.array([number for number, _ in same], np.uint64)))
+    stays = pa.array(_staying(rows[ADDRESS].to_numpy(), then, now))
     gone = one_array(rows["id"].filter(pc.invert(stays)))
     if not len(gone):
         return rows
     columns = [name for name in rows.column_names if name != ADDRESS]
     found = now.lookup("id", gone, columns, with_address=True)
     return pa.concat_tables([rows.filter(stays), found.select(rows.column_names).cast(rows.schema)])
+
+
+def addresses_again(rows: RowAddresses, then: Table, now: Table) -> RowAddresses:
+    """The same for rows known by address alone: the ids of those that moved are read, in portions."""
+    addresses = rows.addresses.to_numpy()
+    stays = _staying(addresses, then, now)
+    if stays.all():
+        return rows
+    moved, found = addresses[~stays], [addresses[stays]]
+    for first in range(0, len(moved), MOVED_AT_ONCE):
+        ids = then.take(pa.array(moved[first : first + MOVED_AT_ONCE]), ["id"])["id"]
+        there = now.lookup("id", one_array(ids), ["id"], with_address=True)
+        found.append(there[ADDRESS].to_numpy())
+    return RowAddresses.of(np.concatenate(found))
+
+
+def _staying(addresses: Any, then: Table, now: Table) -> Any:
+    """Which rows are in fragments that both versions have."""
+    before = {f.fragment_id: f.files for f in then.fragments()}
+    same = {f.fragment_id: f.files for f in now.fragments()}.items() & before.items()
+    numbers = np.array([number for number, _ in same], np.uint64)
+    return np.isin(addresses >> np.uint64(32), numbers)
 
 
 def _entry_of(entry: TableEntry, written: Staged) -> TableEntry:

@@ -31,7 +31,7 @@ from omnigraph.lang.ir import Expr
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
-from omnigraph.storage.tables import ADDRESS, NewFragments, Table
+from omnigraph.storage.tables import ADDRESS, NewFragments, RowAddresses, Table
 
 EMPTY_MASK = pa.table({"id": pa.array([], pa.string()), ADDRESS: pa.array([], pa.uint64())})
 
@@ -44,6 +44,9 @@ class Overlay:
     masked: pa.Table = field(default_factory=lambda: EMPTY_MASK)  # id and address of stored rows
     rows: pa.Table | None = None
     fragments: NewFragments | None = None  # rows written beforehand; not seen by later statements
+    gone: tuple[
+        RowAddresses, ...
+    ] = ()  # stored rows that these replace, or that are removed likewise
 
     def plus(self, action: TableAction) -> Overlay:
         """The overlay after one more action."""
@@ -56,12 +59,14 @@ class Overlay:
                 return Overlay(replaced=True, fragments=fragments)
             case Overwrite(_, rows):
                 return Overlay(replaced=True, rows=rows)
-            case Upsert(_, NewFragments() as fragments, before):
-                return replace(self, masked=self._mask(before), fragments=fragments)
+            case Upsert(_, NewFragments() as fragments, RowAddresses() as gone):
+                return replace(self, gone=(*self.gone, gone), fragments=fragments)
             case Upsert(_, pa.Table() as rows, before):
                 left = _without(self.rows, rows["id"])
                 return replace(self, masked=self._mask(before), rows=_stacked(left, rows))
-            case Remove(_, before):
+            case Remove(_, RowAddresses() as gone):
+                return replace(self, gone=(*self.gone, gone))
+            case Remove(_, pa.Table() as before):
                 return replace(
                     self, masked=self._mask(before), rows=_without(self.rows, before["id"])
                 )
@@ -135,10 +140,14 @@ class TableView:
         over += self.overlay.fragments.rows if self.overlay.fragments is not None else 0
         if self.stored is None or self.overlay.replaced:
             return over
-        return self.stored.count() - int(self.overlay.masked.num_rows) + over
+        gone = int(self.overlay.masked.num_rows) + sum(map(len, self.overlay.gone))
+        return self.stored.count() - gone + over
 
     def _unmasked(self, rows: pa.Table) -> pa.Table:
         masked = self.overlay.masked
+        for gone in self.overlay.gone:
+            known = pc.is_in(rows[ADDRESS], value_set=gone.addresses)
+            rows = rows.filter(pc.invert(known))
         if not masked.num_rows or not rows.num_rows:
             return rows
         return rows.filter(pc.invert(pc.is_in(rows["id"], value_set=one_array(masked["id"]))))

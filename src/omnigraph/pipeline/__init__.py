@@ -16,6 +16,7 @@ In the order of control flow:
 - `rows`              a piece as rows, by the readers of `write.input`
 - `progress`          progress of tasks
 - `stage`             the task for a piece: complete, check, write
+- `row_addresses`     the stored rows a load changes or removes
 - `gather`            groups rows of one id, if a load chooses between them
 - `table_versions`    columns of table versions as DataFrames
 - `lookups`           verification of few new rows, by look-ups

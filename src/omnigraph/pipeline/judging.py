@@ -17,15 +17,18 @@ from omnigraph.core.plan import (
     Upsert,
     read_whole,
 )
+from omnigraph.core.publisher import carries_over
+from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.core.stage import found_again
+from omnigraph.core.stage import addresses_again, found_again
 from omnigraph.core.txn import WriteTxn
 from omnigraph.errors import Violation
 from omnigraph.model.catalog import EdgeType
-from omnigraph.model.changes import Changes, TypeChanges
 from omnigraph.model.frozen import frozen
+from omnigraph.model.tokens import TOKENS_MAX
 from omnigraph.pipeline.facts import LoadFacts
 from omnigraph.pipeline.lookups import are_few, nothing_is_wrong
+from omnigraph.pipeline.row_addresses import NO_ROWS, unpack, without
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.screen import keys_hold
 from omnigraph.pipeline.stage import (
@@ -34,7 +37,6 @@ from omnigraph.pipeline.stage import (
     Staging,
     answers,
     first_keys,
-    from_ipc,
     in_order,
     locate_task,
     placed,
@@ -49,13 +51,12 @@ from omnigraph.pipeline.verify import (
     verify,
 )
 from omnigraph.pipeline.violation_report import offenders, unreadable
-from omnigraph.storage.tables import ADDRESS, NewFragments, TableEdit
+from omnigraph.storage.tables import ADDRESS, NewFragments, RowAddresses, TableEdit
 from omnigraph.validate.evaluate import report_of
 from omnigraph.validate.listing import Destination, listing
 from omnigraph.write.input.problems import Problems
 from omnigraph.write.load import LoadOutcome
-from omnigraph.write.removal import with_incident_edges
-from omnigraph.write.resolve import Mode, RowCounts
+from omnigraph.write.resolve import Mode, RowCounts, before_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,38 +67,57 @@ class VerifiedLoad:
     """A load that is staged and valid on a state."""
 
     base: Snapshot
+    mode: Mode
     actions: tuple[TableAction, ...]
     consulted: frozenset[str]
     facts: LoadFacts
     outcome: LoadOutcome
 
-    def plan(self, mode: Mode, plan_id: str | None = None) -> PublishPlan:
-        whole = mode is Mode.OVERWRITE
+    def plan(self, plan_id: str | None = None) -> PublishPlan:
+        """The write, on its state."""
+        whole = self.mode is Mode.OVERWRITE
         return PublishPlan(
             kind="load",
             actions=self.actions,
-            reads=read_whole(self.consulted)
-            if whole or any(isinstance(action, Remove) for action in self.actions)
-            else self.facts.reads(self.consulted),
+            reads=read_whole(self.consulted) if whole else self.facts.reads(self.consulted),
             strict=whole,
             result=self.outcome.to_json(),
             value=self.outcome,
             plan_id=plan_id,
         )
 
+    def holds_on(self, repo: Repository, snapshot: Snapshot, plan_id: str | None = None) -> bool:
+        """Whether the verdict and the rows are valid for another state: none of their reads have changed since."""
+        return carries_over(repo, self.plan(plan_id), self.base, snapshot)
+
+    def rows_hold_on(
+        self, repo: Repository, snapshot: Snapshot, plan_id: str | None = None
+    ) -> bool:
+        """Whether at least the rows are: a verdict can be found again for them."""
+        reads = self.facts.reads_of_rows(self.consulted)
+        plan = replace(self.plan(plan_id), reads=reads, strict=False)
+        return carries_over(repo, plan, self.base, snapshot)
+
     def on(self, snapshot: Snapshot) -> VerifiedLoad:
         """The same on a later state, in which the rows it replaces may have moved."""
         if snapshot.commit == self.base.commit:
             return self
-        actions = tuple(_found_again(action, self.base, snapshot) for action in self.actions)
-        return replace(self, base=snapshot, actions=actions)
+        return replace(self, base=snapshot, actions=_moved(self.actions, self.base, snapshot))
+
+
+def _moved(
+    actions: Iterable[TableAction], then: Snapshot, now: Snapshot
+) -> tuple[TableAction, ...]:
+    return tuple(_found_again(action, then, now) for action in actions)
 
 
 def _found_again(action: TableAction, then: Snapshot, now: Snapshot) -> TableAction:
     if not isinstance(action, Upsert | Remove):
         return action
-    table = action.table_id
-    return replace(action, before=found_again(action.before, then.table(table), now.table(table)))
+    versions = then.table(action.table_id), now.table(action.table_id)
+    if isinstance(action.before, RowAddresses):
+        return replace(action, before=addresses_again(action.before, *versions))
+    return replace(action, before=found_again(action.before, *versions))
 
 
 def verified(
@@ -107,32 +127,32 @@ def verified(
     judged_rows_max: int = 0,
     violations: Destination | None = None,
 ) -> VerifiedLoad:
-    """Staged splits as a valid write on a state. Without a session this process judges alone."""
+    """Staged splits as a valid write on a state, in which the rows they replace are as they were when staged. Without
+    a session this process judges alone."""
     with listing(violations, lambda: unreadable(session, staging)):
         _refuse_problems(staging)
     if staging.gathered:  # listing reads the input again, without knowing which rows count
         violations = None
-    actions = _actions(staging, snapshot)
+    staged = staging.job.pinned.snapshot()
+    actions = _moved(_actions(staging, staged), staged, snapshot)
     case = _case(staging, snapshot, actions, session, judged_rows_max)
-    if not _is_valid(staging, case, actions):
+    if not _is_valid(staging, case):
         locate = lambda wanted: _locate(session, staging, wanted)  # noqa: E731
         with listing(violations, lambda: offenders(session, staging, case, locate)):
             ids, *others = verify(case, locate)
             report_of([_keys(staging) + ids, *others]).raise_violations()
-    facts = LoadFacts(case.touched, snapshot.catalog)
+    facts = LoadFacts(case, staging.job.pinned, None if are_few(case) else session)
     outcome = _outcome(staging, snapshot, actions)
-    return VerifiedLoad(snapshot, actions, _consulted(case), facts, outcome)
+    return VerifiedLoad(snapshot, staging.job.mode, actions, _consulted(case), facts, outcome)
 
 
-def _is_valid(staging: Staging, case: Verification, actions: Iterable[TableAction]) -> bool:
+def _is_valid(staging: Staging, case: Verification) -> bool:
     """Whether there are no violations, found in the cheapest way."""
     if not all(one.is_clean for one in staging.splits):
         return False
-    if are_few(case, sum(one.rows for one in staging.splits)):
+    if are_few(case):
         txn = WriteTxn(case.snapshot, staging.job.branch, staging.job.now, case.snapshot.catalog)
-        before = {a.table_id: a.before for a in actions if isinstance(a, Upsert)}
-        gone = {a.table_id: a.before for a in actions if isinstance(a, Remove)}
-        return nothing_is_wrong(case, txn, before, gone)
+        return nothing_is_wrong(case, txn)
     session = case.judge.session if isinstance(case.judge, OnSpark) else None
     return keys_hold(case, session) and counts_hold(case)
 
@@ -186,12 +206,13 @@ def _tables(staging: Staging) -> set[str]:
 def _actions(staging: Staging, snapshot: Snapshot) -> tuple[TableAction, ...]:
     """The actions on each table: removed rows, with the edges of removed nodes, and added rows."""
     tables = _tables(staging)
-    gone = _removed(staging, snapshot)
+    changed = _addresses(one.before for one in staging.splits)
+    gone = _removed(staging, changed)
     found: list[TableAction] = []
     for table in sorted(tables | gone.keys()):
         if table in gone:
-            found.append(Remove(table, gone[table]))
-        action = _action(table, staging)
+            found.append(Remove(table, _described(gone[table], table, snapshot)))
+        action = _action(table, staging, changed.get(table))
         if table in tables and not (table in gone and _is_nothing(action)):
             found.append(action)
     return tuple(found)
@@ -205,39 +226,36 @@ def _is_nothing(action: TableAction) -> bool:
     )
 
 
-def _removed(staging: Staging, snapshot: Snapshot) -> dict[str, pa.Table]:
-    """The removed rows, by table."""
-    parts: dict[str, list[pa.Table]] = {}
-    for one in staging.splits:
-        for table, rows in one.removed.items():
-            parts.setdefault(table, []).append(from_ipc(rows))
-    if not parts:
-        return {}
-    catalog = snapshot.catalog
-    changes = {
-        kind.table_id: TypeChanges(
-            kind,
-            before=_before(kind.table_id, staging),
-            deletes=pa.concat_tables(parts[kind.table_id]) if kind.table_id in parts else None,
-        )
-        for kind in catalog.entities()
-    }
-    txn = WriteTxn(snapshot, staging.job.branch, staging.job.now, catalog)
-    found = with_incident_edges(Changes(changes), txn)
-    return {c.kind.table_id: c.deletes for c in found if c.deletes is not None}
+def _addresses(found: Iterable[Mapping[str, bytes]]) -> dict[str, RowAddresses]:
+    """The stored rows that tasks name, by table."""
+    parts: dict[str, list[bytes]] = {}
+    for one in found:
+        for table, packed in one.items():
+            parts.setdefault(table, []).append(packed)
+    return {table: unpack(some) for table, some in parts.items()}
 
 
-def _before(table: str, staging: Staging) -> pa.Table | None:
-    parts = [from_ipc(one.before[table]) for one in staging.splits if table in one.before]
-    return pa.concat_tables(parts) if parts else None
+def _removed(staging: Staging, changed: Mapping[str, RowAddresses]) -> dict[str, RowAddresses]:
+    """The removed rows, by table: edges of removed nodes among them, unless the load changes them."""
+    found = _addresses(one.removed for one in staging.splits)
+    gone = {table: without(rows, changed.get(table, NO_ROWS)) for table, rows in found.items()}
+    return {table: rows for table, rows in gone.items() if len(rows)}
 
 
-def _action(table: str, staging: Staging) -> TableAction:
+def _described(rows: RowAddresses, table: str, snapshot: Snapshot) -> pa.Table | RowAddresses:
+    """Removed rows with their ids and ends for other writers, if there are few enough to be listed."""
+    if len(rows) > TOKENS_MAX:
+        return rows
+    columns = before_columns(kind_by_table(snapshot.catalog, table))
+    found = snapshot.table(table).take(rows.addresses, columns)
+    return found.append_column(ADDRESS, rows.addresses)
+
+
+def _action(table: str, staging: Staging, before: RowAddresses | None) -> TableAction:
     parts = [part for one in staging.splits for part in one.fragments.get(table, ())]
     rows = NewFragments(tuple(text for text, _ in parts), sum(count for _, count in parts))
     if staging.job.mode is Mode.OVERWRITE:
         return Overwrite(table, rows)
-    before = _before(table, staging)
     return Append(table, rows) if before is None else Upsert(table, rows, before)
 
 
@@ -246,34 +264,34 @@ def _touched(
 ) -> Touched:
     """The version a table would have, not yet published."""
     base = snapshot.table(table)
-    edit, removes = TableEdit(), False
+    edit, changed, removed = TableEdit(), NO_ROWS, NO_ROWS
     for action in actions:
         match action:
-            case Upsert(_, NewFragments() as rows, before):
-                edit = replace(edit, delete=_addresses(before, edit.delete), append=rows)
+            case Upsert(_, NewFragments() as rows, RowAddresses() as changed):
+                edit = replace(edit, append=rows)
             case Overwrite(_, NewFragments() as rows):
                 edit = TableEdit(replace_all=True, append=rows)
             case Append(_, NewFragments() as rows):
                 edit = replace(edit, append=rows)
             case Remove(_, before):
-                edit, removes = replace(edit, delete=_addresses(before, edit.delete)), True
+                removed = _rows_of(before)
             case _:
                 raise AssertionError("a bulk load appends, merges, removes or overwrites")
+    if len(changed) or len(removed):
+        edit = replace(edit, delete=pa.concat_arrays([changed.addresses, removed.addresses]))
     staged = snapshot.tables.stage(base.ref, edit)
     return Touched(
         kind_by_table(snapshot.catalog, table),
         TableVersion.of(snapshot.root, base),
         TableVersion.of(snapshot.root, snapshot.tables.open(staged.ref), base),
         any(table in one.named for one in staging.splits),
-        removes,
+        changed,
+        removed,
     )
 
 
-def _addresses(before: pa.Table, more: pa.Array | None) -> pa.Array:
-    """The addresses of removed rows, each once."""
-    once = before.group_by("id").aggregate([(ADDRESS, "min")])
-    found = once[f"{ADDRESS}_min"].combine_chunks()
-    return found if more is None else pa.concat_arrays([more, found])
+def _rows_of(before: pa.Table | RowAddresses) -> RowAddresses:
+    return before if isinstance(before, RowAddresses) else RowAddresses.of(before[ADDRESS])
 
 
 def _in_order(touched: Mapping[str, Touched]) -> dict[str, Touched]:
@@ -336,7 +354,7 @@ def _consulted(case: Verification) -> frozenset[str]:
         kind = touched.kind
         if isinstance(kind, EdgeType):
             found |= {catalog.nodes[name].table_id for name in (kind.from_type, kind.to_type)}
-        elif case.mode is Mode.OVERWRITE or touched.removes:
+        elif case.mode is Mode.OVERWRITE or len(touched.removed):
             found |= {edge.table_id for edge in catalog.incident_edges(kind.name)}
     return frozenset(found)
 
@@ -351,7 +369,9 @@ def _outcome(staging: Staging, snapshot: Snapshot, actions: Iterable[TableAction
             known[table] = known.get(table, RowCounts()) + count
     for action in actions:
         if isinstance(action, Remove):
-            gone = replace(known.get(action.table_id, RowCounts()), deleted=action.before.num_rows)
+            gone = replace(
+                known.get(action.table_id, RowCounts()), deleted=len(_rows_of(action.before))
+            )
             known[action.table_id] = gone
     for table in staging.inputs.named:
         kind = kind_by_table(snapshot.catalog, table)

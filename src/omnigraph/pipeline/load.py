@@ -3,7 +3,8 @@
 Tasks run on Spark or, without a session, in threads of this process, a few pieces at a time.
 
 Staging and verifying happen before the write is queued, so that other writers of the process do not wait for them. If
-the branch moved meanwhile, the load is verified again; rows are read again only if they merge with stored ones.
+others touched meanwhile what the verdict depends on, the load is verified again; its rows are read again only if they
+were completed from rows that others touched.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from omnigraph.core.leases import load_plan, remove_plan, renewed, save_plan, st
 from omnigraph.core.plan import (
     PublishPlan,
 )
-from omnigraph.core.publisher import carries_over
 from omnigraph.core.records import StoredPlan
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
@@ -114,12 +114,12 @@ class BulkLoad:
 
     def prepare(self, snapshot: Snapshot) -> VerifiedLoad:
         """Stage and verify on a state; raises if the input is invalid."""
-        self._staged = None  # of another state
         with failures_of(self.session):
             if self._aside is None:
-                staged = self._staging(snapshot, {})
+                staged = self._still_staged(snapshot) or self._staging(snapshot, {})
                 self._work = self._verified(staged, snapshot, self.violations)
             else:
+                self._staged = None  # of another state
                 self._work = self._aside.sorted_out(
                     lambda skip: self._staging(snapshot, skip),
                     lambda staged, lists: self._verified(staged, snapshot, lists),
@@ -148,10 +148,10 @@ class BulkLoad:
     def verb(self, txn: WriteTxn) -> PublishPlan:
         """The plan of the load, verified on the given state."""
         work = self._work
-        if work is None or not self._holds(work, txn.snapshot):
+        if work is None or not work.holds_on(self.repo, txn.snapshot, self.plan_id):
             work = self.prepare(txn.snapshot)
         self._work = work = work.on(txn.snapshot)
-        return work.plan(self.mode, self.plan_id)
+        return work.plan(self.plan_id)
 
     def finish(self) -> None:
         """Delete the plan of the load, which has ended."""
@@ -164,6 +164,13 @@ class BulkLoad:
     @property
     def plan_id(self) -> str | None:
         return None if self._plan is None else self._plan.plan
+
+    def _still_staged(self, snapshot: Snapshot) -> Staging | None:
+        """The last staging, if only its verdict does not hold on another state."""
+        work = self._work
+        if work is None or not work.rows_hold_on(self.repo, snapshot, self.plan_id):
+            return None
+        return self._staged
 
     def _staging(self, snapshot: Snapshot, left_out: LeftOut) -> Staging:
         with self._costs.phase("stage"):
@@ -301,11 +308,6 @@ class BulkLoad:
         self._noted = monotonic()
         self._note_seconds = self._noted - began
 
-    def _holds(self, work: VerifiedLoad, snapshot: Snapshot) -> bool:
-        """Whether the verdict and the files are valid for another state: none of their reads have changed since."""
-        plan = work.plan(self.mode, self.plan_id)
-        return carries_over(self.repo, plan, work.base, snapshot)
-
 
 def bulk_load(
     repo: Repository,
@@ -336,21 +338,25 @@ def bulk_load(
 
 
 def publishing(
-    job: LoadJob, table_id: str, staged: Sequence[StagedSplit]
+    repo: Repository, job: LoadJob, table_id: str, staged: Sequence[StagedSplit]
 ) -> Callable[[WriteTxn], PublishPlan]:
-    """The write that publishes splits staged elsewhere, in a process without a Spark session."""
-    staging = Staging(job, Inputs(named=(table_id,)), tuple(sorted(staged, key=lambda s: s.split)))
-    base = job.pinned.snapshot().commit
+    """The write that publishes splits staged elsewhere, in a process without a Spark session. Their rows cannot be
+    read again, so that it is a conflict if others touched rows they were completed from."""
+    splits = tuple(sorted(staged, key=lambda split: split.split))
+    staging = Staging(job, Inputs(named=(table_id,)), splits)
+    work = verified(staging, job.pinned.snapshot(), None)
 
     def verb(txn: WriteTxn) -> PublishPlan:
-        now = txn.snapshot.commit
-        merged = job.mode is Mode.MERGE and base.tables != now.tables
-        if base.schema != now.schema or base.gc_epoch != now.gc_epoch or merged:
-            raise WriteConflict(
-                f"branch {job.branch!r} changed while rows were being written to it",
-                help="Nothing was changed. Write again.",
-            )
-        return verified(staging, txn.snapshot, None).plan(job.mode)
+        nonlocal work
+        if not work.holds_on(repo, txn.snapshot):
+            if not work.rows_hold_on(repo, txn.snapshot):
+                raise WriteConflict(
+                    f"branch {job.branch!r} changed while rows were being written to it",
+                    help="Nothing was changed. Write again.",
+                )
+            work = verified(staging, txn.snapshot, None)
+        work = work.on(txn.snapshot)
+        return work.plan()
 
     return verb
 

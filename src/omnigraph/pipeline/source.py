@@ -311,7 +311,7 @@ class GraphWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         staged = [m.staged for m in messages if isinstance(m, StagedMessage)]
         repo = open_repository(self.target.pinned.uri)
-        verb = publishing(self.job, self.target.table_id, staged)
+        verb = publishing(repo, self.job, self.target.table_id, staged)
         request = Request(branch=branch_name(self.target.branch), verb=verb, alone=True)
         Writers(repo).submit(request)
 

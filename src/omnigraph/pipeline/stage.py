@@ -27,6 +27,7 @@ from omnigraph.model.frozen import frozen
 from omnigraph.model.keys import ulids
 from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.progress import Counters
+from omnigraph.pipeline.row_addresses import pack
 from omnigraph.pipeline.rows import Piece, frame_pieces, frame_shape, pieces, without
 from omnigraph.pipeline.sources import FrameRows, Inputs, Split
 from omnigraph.pipeline.table_versions import numbers
@@ -37,6 +38,7 @@ from omnigraph.write.embed import Embedder, EmbedTexts, embedded, embedder_of
 from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import to_incoming
 from omnigraph.write.load import outcome_of
+from omnigraph.write.removal import with_incident_edges
 from omnigraph.write.resolve import (
     Given,
     Mode,
@@ -115,7 +117,7 @@ class StagedSplit:
     split: int
     lines: int = 0
     fragments: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # description, rows
-    before: dict[str, bytes] = field(default_factory=dict)  # the stored rows that change, as Arrow
+    before: dict[str, bytes] = field(default_factory=dict)  # the stored rows that change: addresses
     nodes: dict[str, int] = field(default_factory=dict)
     edges: dict[str, int] = field(default_factory=dict)
     new_each_time: dict[str, int] = field(default_factory=dict)
@@ -125,7 +127,7 @@ class StagedSplit:
     values: dict[str, list[Violation]] = field(default_factory=dict)
     repeated: dict[str, set[str]] = field(default_factory=dict)  # duplicate ids within a block
     failure: Failure | None = None
-    removed: dict[str, bytes] = field(default_factory=dict)  # the stored rows to remove, as Arrow
+    removed: dict[str, bytes] = field(default_factory=dict)  # the stored rows to remove: addresses
     counts: dict[str, RowCounts] = field(default_factory=dict)  # outcomes of rows, by table
 
     def count(self, incoming: Iterable[Incoming], catalog: Catalog) -> None:
@@ -262,8 +264,8 @@ class StagingWriter:
     def __init__(self, job: LoadJob, txn: WriteTxn) -> None:
         self._job, self._txn = job, txn
         self._rows: dict[str, list[pa.Table]] = {}
-        self._before: dict[str, list[pa.Table]] = {}
-        self._removed: dict[str, list[pa.Table]] = {}
+        self._before: dict[str, list[pa.ChunkedArray]] = {}
+        self._removed: list[TypeChanges] = []
         self._bytes = 0
         self.done = StagedSplit(0)
 
@@ -321,10 +323,9 @@ class StagingWriter:
             self._rows.setdefault(table, []).append(rows)
             self._bytes += rows.nbytes
         if change.before is not None and change.before.num_rows:
-            ends = [name for name in ("id", "src", "dst") if name in change.before.column_names]
-            self._before.setdefault(table, []).append(change.before.select([*ends, ADDRESS]))
+            self._before.setdefault(table, []).append(change.before[ADDRESS])
         if change.deletes is not None and change.deletes.num_rows:
-            self._removed.setdefault(table, []).append(change.deletes)
+            self._removed.append(TypeChanges(change.kind, deletes=change.deletes))
 
     def flush(self) -> None:
         """Write the buffered rows."""
@@ -336,12 +337,16 @@ class StagingWriter:
         self._rows, self._bytes = {}, 0
 
     def finish(self) -> None:
-        """Write the remaining rows."""
+        """Write the remaining rows, and find the edges of removed nodes."""
         self.flush()
         for table, parts in self._before.items():
-            self.done.before[table] = to_ipc(pa.concat_tables(parts))
-        for table, parts in self._removed.items():
-            self.done.removed[table] = to_ipc(pa.concat_tables(parts))
+            self.done.before[table] = pack(parts)
+        gone: dict[str, list[pa.ChunkedArray]] = {}
+        for change in self._removed:
+            for each in with_incident_edges(Changes({change.kind.table_id: change}), self._txn):
+                if each.deletes is not None:
+                    gone.setdefault(each.kind.table_id, []).append(each.deletes[ADDRESS])
+        self.done.removed = {table: pack(parts) for table, parts in gone.items()}
 
 
 def first_keys(found: list[Violation]) -> list[Violation]:

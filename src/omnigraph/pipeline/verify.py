@@ -23,9 +23,11 @@ from omnigraph.errors import Kind, OmnigraphError, Violation
 from omnigraph.model.catalog import NodeOrEdgeType, NodeType
 from omnigraph.model.changes import NOWHERE, Origin
 from omnigraph.model.frozen import frozen
+from omnigraph.pipeline.row_addresses import NO_ROWS
 from omnigraph.pipeline.session import arrow_of
 from omnigraph.pipeline.stage import MANY, InputPlace
 from omnigraph.pipeline.table_versions import TableVersion, TextColumn, open_table, plain
+from omnigraph.storage.tables import RowAddresses
 from omnigraph.validate.rules import (
     EdgesPerSource,
     Endpoint,
@@ -62,7 +64,13 @@ class Touched:
     base: TableVersion
     after: TableVersion
     repeatable: bool  # whether an id may be repeated at all
-    removes: bool = False  # whether stored rows are removed without replacement
+    changed: RowAddresses = NO_ROWS  # stored rows that new ones replace
+    removed: RowAddresses = NO_ROWS  # stored rows that none replaces
+
+    @property
+    def new_rows(self) -> int:
+        """The number of rows that were written, unless they replace all."""
+        return self.after.rows - self.base.rows + len(self.changed) + len(self.removed)
 
 
 class Judge(Protocol):
@@ -479,7 +487,7 @@ def _miscounted(
     query = f"SELECT src, edges FROM ({counted}) t WHERE ({wrong})"
     node = case.snapshot.catalog.nodes[rule.kind.from_type]
     there = case.touched.get(node.table_id)
-    if there is not None and (case.mode is Mode.OVERWRITE or there.removes):
+    if there is not None and (case.mode is Mode.OVERWRITE or len(there.removed)):
         known = case.judge.view(case.version(node), plain("id"))
         query += f" AND EXISTS (SELECT 1 FROM {known} k WHERE k.id = t.src)"
     yield Broken(query, "src", partial(_tell_miscounted, rule))

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang.ir import Expr
@@ -113,6 +114,21 @@ class NewFragments:
 
     descriptions: tuple[str, ...]  # JSON of each fragment
     rows: int
+
+
+@frozen
+class RowAddresses:
+    """Stored rows of a version by their addresses alone, in order, each once: there may be many."""
+
+    addresses: pa.UInt64Array
+
+    @classmethod
+    def of(cls, addresses: Any) -> RowAddresses:
+        """From numbers in any order."""
+        return cls(pa.array(np.unique(np.asarray(addresses, np.uint64))))
+
+    def __len__(self) -> int:
+        return len(self.addresses)
 
 
 @frozen

@@ -28,7 +28,7 @@ from omnigraph.model.tokens import (
     id_tokens,
     unique_tokens,
 )
-from omnigraph.storage.tables import ADDRESS, IndexEdit, NewFragments
+from omnigraph.storage.tables import ADDRESS, IndexEdit, NewFragments, RowAddresses
 from tests.support.worlds import stored_schema
 
 CATALOG: Catalog = catalog_of(decode_ir(stored_schema().ir.encode()))
@@ -114,7 +114,7 @@ def test_more_than_a_footprint_holds_is_everything() -> None:
         (Append(PEOPLE, WRITTEN), 7, 0),
         (Overwrite(PEOPLE, WRITTEN), 7, 0),
         (Overwrite(PEOPLE, persons("a", "b")), 2, 0),
-        (Upsert(PEOPLE, WRITTEN, before("a", "b")), 5, 2),
+        (Upsert(PEOPLE, WRITTEN, RowAddresses.of([3, 4])), 5, 2),
     ],
 )
 def test_rows_nobody_looked_at_touch_everything(

@@ -11,7 +11,7 @@ from omnigraph.core.plan import Alter, Append, DropTable, Overwrite, Register, R
 from omnigraph.core.repository import Repository
 from omnigraph.core.txn import Overlay, TableView, WriteTxn
 from omnigraph.lang.ir import CompareOp as Op
-from omnigraph.storage.tables import ADDRESS, NewFragments
+from omnigraph.storage.tables import ADDRESS, NewFragments, RowAddresses
 from tests.support.conditions import compare
 from tests.support.worlds import add_person, memory_repository, submit
 
@@ -61,13 +61,14 @@ WRITTEN = NewFragments(("a file",), 7)
 
 
 def test_rows_written_beforehand_are_counted_and_not_seen() -> None:
-    for action, replaced, masked in (
-        (Append("t", WRITTEN), False, 0),
-        (Overwrite("t", WRITTEN), True, 0),
-        (Upsert("t", WRITTEN, before("a", stored=True)), False, 1),
+    rows = RowAddresses.of([4, 3, 3])
+    for action, replaced, gone in (
+        (Append("t", WRITTEN), False, ()),
+        (Overwrite("t", WRITTEN), True, ()),
+        (Upsert("t", WRITTEN, rows), False, (rows,)),
     ):
         overlay = Overlay().plus(action)
-        assert (overlay.replaced, overlay.masked.num_rows) == (replaced, masked)
+        assert (overlay.replaced, overlay.gone) == (replaced, gone)
         assert (seen(overlay), overlay.fragments) == ([], WRITTEN)
 
 

@@ -171,8 +171,10 @@ class Rooms:
     def _deleted(self, condition: str, txn: WriteTxn) -> list[str]:
         text = mutation("delete Every where", condition)
         plan = self.graph.mutation(text)(txn)
-        taken = [a.before["id"].to_pylist() for a in plan.actions if isinstance(a, Remove)]
-        return sorted(i for ids in taken for i in ids)
+        gone = [action.before for action in plan.actions if isinstance(action, Remove)]
+        return sorted(
+            i for rows in gone if isinstance(rows, pa.Table) for i in rows["id"].to_pylist()
+        )
 
     def _predicate(self, condition: str) -> ir.Expr:
         text = mutation("delete Every where", condition)

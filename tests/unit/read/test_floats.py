@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph
@@ -72,6 +73,7 @@ def deleted(graph: Graph, kind: str, condition: str) -> list[str]:
         table = graph._repo.snapshot(graph._repo.head("main").commit).catalog.entity(kind).table_id  # type: ignore[union-attr]
         for action in plan.actions:
             if isinstance(action, Remove) and action.table_id == table:
+                assert isinstance(action.before, pa.Table)
                 taken.extend(action.before["id"].to_pylist())
         return replace(plan, empty=True)
 
