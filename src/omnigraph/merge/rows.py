@@ -17,15 +17,11 @@ import pyarrow.compute as pc
 
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
-from omnigraph.storage.lru import Lru
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, Table
 
-DELETIONS_BYTES_MAX = 64 * 2**20
 Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]
 
 NOWHERE: Offsets = np.empty(0, np.uint32)
-
-_deleted: Lru[str, Offsets] = Lru(DELETIONS_BYTES_MAX, lambda offsets: offsets.nbytes + 64)
 
 
 @frozen
@@ -240,11 +236,7 @@ def _missing(table: Table, fragment: FragmentInfo, other: Table, there: Fragment
 
 
 def _deleted_rows(table: Table, fragment: FragmentInfo) -> Offsets:
-    known = _deleted.get(fragment.identity) if fragment.deleted_rows else NOWHERE
-    if known is None:
-        known = np.asarray(table.deleted_rows(fragment).to_numpy())
-        _deleted.put(fragment.identity, known)
-    return known
+    return np.asarray(table.deleted_rows(fragment).to_numpy())
 
 
 def _places(fragment: FragmentInfo, offsets: Offsets) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.merge import rows as rows_module
 from omnigraph.merge.rows import (
     Comparison,
     Delta,
@@ -183,16 +182,6 @@ def test_rows_that_were_written_again_have_moved(graph: Graph) -> None:
     stayed = [row["id"] for row in before.to_pylist() if row[ADDRESS] // 2**32 not in again]
     moved = unmoved(before, table_of(start), table_of(graph))
     assert moved["id"].to_pylist() == stayed
-
-
-def test_deletions_are_read_once(graph: Graph) -> None:
-    start = graph.now()
-    graph.delete("Item", ["k1", "m1"])
-    assert set(ids_by_fragments(table_of(start), table_of(graph)).to_pylist()) == {"k1", "m1"}
-    known = len(rows_module._deleted)
-    assert known, "what was deleted is kept in memory"
-    assert by_fragments(table_of(start), table_of(graph)).deleted.num_rows == 2
-    assert len(rows_module._deleted) == known
 
 
 def test_a_change_is_an_insertion_an_update_or_a_deletion(graph: Graph) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,12 +14,14 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance import LanceFragment
 
 from omnigraph.errors import Corrupt, LimitExceeded, OmnigraphError, OptionInvalid
 from omnigraph.lang.ir import CompareOp as Op
 from omnigraph.storage import metrics
-from omnigraph.storage.lance import LanceTables
+from omnigraph.storage.lance import LanceTables, staging
 from omnigraph.storage.lance.absorb import ABSORB_ROWS_MAX
+from omnigraph.storage.lance.reading import LanceTable, manifest_file
 from omnigraph.storage.tables import (
     ADDRESS,
     CHEAP_ROWS,
@@ -621,3 +624,74 @@ def test_sync_reaches_every_file_and_directory_of_a_version(
     for name in store.open(staged.ref).files() - {"_versions/latest_version_hint.json"}:
         assert any(path.startswith(f"nodes/t/{name}") for path in synced), name
     assert {"nodes/t/data", "nodes/t/_indices"} <= synced
+
+
+def test_what_was_synced_once_is_not_synced_after_a_lost_race(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = LanceTables(str(tmp_path), fsync=True)
+    base = store.stage(store.create("t", SCHEMA), TableEdit(append=rows(0, 3))).ref
+    staged = store.stage(base, TableEdit(append=rows(10, 5000)))
+    store.sync([staged])
+    newer = store.stage(base, TableEdit(append=rows(20_000, 5000))).ref
+    again = store.recommit(staged, newer)
+    assert again is not None
+    synced: list[str] = []
+    monkeypatch.setattr(
+        "omnigraph.storage.disk.sync",
+        lambda path: synced.append(path.relative_to(tmp_path).as_posix()),
+    )
+    store.sync([again])
+    assert not [path for path in synced if path.endswith(".lance")]
+    assert f"t/{manifest_file(again.ref.version)}" in synced
+
+
+def test_the_values_of_a_new_column_are_written_side_by_side(
+    disk: LanceTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many at a time as there are fragments: one after the other, each would wait for the one before it."""
+    ref = staged_rows(disk, 5000).ref
+    for number in (1, 2):
+        ref = disk.stage(ref, TableEdit(append=rows(number * 10_000, 5000))).ref
+    meeting = threading.Barrier(3, timeout=30)
+    real = LanceFragment.merge_columns
+
+    def met(self: LanceFragment, *args: Any, **options: Any) -> Any:
+        meeting.wait()
+        return real(self, *args, **options)
+
+    monkeypatch.setattr(LanceFragment, "merge_columns", met)
+    new = ColumnEdit(add=((pa.field("x", pa.int64()), 7),))
+    after = disk.open(disk.stage(ref, TableEdit(columns=new)).ref)
+    assert after.scan(["x"])["x"].to_pylist() == [7] * 15_000
+
+
+def test_deletions_are_read_once(disk: LanceTables) -> None:
+    """They are compared with every version that rewritten fragments are moved to."""
+    base = staged_rows(disk, 5000).ref
+    gone = pa.array(np.arange(0, 2000, 2, dtype=np.uint64))
+    table = disk.open(disk.stage(base, TableEdit(delete=gone)).ref)
+    (fragment,) = table.fragments()
+    first = table.deleted_rows(fragment)
+    with metrics.operation("again") as cost:
+        assert table.deleted_rows(fragment) == first == gone.cast(pa.uint32())
+    assert cost.ops == 0
+
+
+def test_deletion_files_are_written_side_by_side_where_requests_have_latency(
+    disk: LanceTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = staged_rows(disk, 5000).ref
+    table = disk.open(disk.stage(ref, TableEdit(append=rows(10_000, 5000))).ref)
+    meeting = threading.Barrier(2, timeout=30)
+    real = LanceFragment.delete_rows
+
+    def met(self: LanceFragment, *args: Any) -> Any:
+        meeting.wait()
+        return real(self, *args)
+
+    monkeypatch.setattr(LanceFragment, "delete_rows", met)
+    monkeypatch.setattr(LanceTable, "remote", True)
+    numbers = [fragment.fragment_id for fragment in table.fragments()]
+    change = staging.delete_rows(table, dict.fromkeys(numbers, np.arange(3, dtype=np.uint32)))
+    assert sorted(fragment.id for fragment in change.updated) == sorted(numbers)

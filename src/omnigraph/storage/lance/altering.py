@@ -13,10 +13,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from lance import LanceDataset
+from lance import LanceDataset, LanceFragment
 from lance import LanceOperation as Operation
 from lance.fragment import DataFile
 from lance.schema import LanceSchema
@@ -24,6 +25,7 @@ from lance.schema import LanceSchema
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.columns import fitted
 from omnigraph.model.frozen import frozen
+from omnigraph.storage import metrics
 from omnigraph.storage.lance.columns import is_marked_blob, stored_field
 from omnigraph.storage.lance.failures import lance_errors
 from omnigraph.storage.lance.handles import commit
@@ -91,17 +93,22 @@ def _fill(
     if written.first_id != handle._ds.max_field_id:
         written.first_id, written.schema = handle._ds.max_field_id, None
         written.files.clear()
-    merged = []
-    for fragment in handle.get_fragments():
+
+    def write(fragment: LanceFragment) -> None:
         before = fragment.metadata
-        own = describe(before).files
-        if own not in written.files:
-            with lance_errors(doing):
-                after, written.schema = fragment.merge_columns(fill, columns=source)
-            written.files[own] = list(after.files[len(before.files) :])
-        merged.append(replace(before, files=[*before.files, *written.files[own]]))
-    if not merged:
+        with lance_errors(doing):
+            after, written.schema = fragment.merge_columns(fill, columns=source)
+        written.files[describe(before).files] = list(after.files[len(before.files) :])
+
+    fragments = {describe(each.metadata).files: each for each in handle.get_fragments()}
+    if not fragments:
         return handle
+    missing = [partial(write, each) for own, each in fragments.items() if own not in written.files]
+    metrics.parallel(missing)
+    merged = [
+        replace(each.metadata, files=[*each.metadata.files, *written.files[own]])
+        for own, each in fragments.items()
+    ]
     return commit(handle, Operation.Merge(merged, written.schema), doing)
 
 

@@ -21,9 +21,9 @@ from omnigraph.lang.ir import Expr
 from omnigraph.lang.tree import stored_columns
 from omnigraph.model.columns import one_array
 from omnigraph.storage import metrics
+from omnigraph.storage.lance import recent
 from omnigraph.storage.lance.columns import blob_columns, seen_schema, to_seen
 from omnigraph.storage.lance.failures import lance_errors
-from omnigraph.storage.lance.recent import Shape, live_rows
 from omnigraph.storage.tables import (
     ADDRESS,
     Cells,
@@ -71,7 +71,7 @@ class LanceTable:
         return seen_schema(self.stored)
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> recent.Shape:
         """Names, field ids and types of the columns: equal exactly when rows mean the same in two versions."""
         fields = self.handle.lance_schema.fields()
         ids = tuple((field.name(), int(field.id())) for field in fields)
@@ -187,7 +187,7 @@ class LanceTable:
         rest: list[int] = []
         for fragment in self._fragments:
             uncovered = fragment.fragment_id not in covered
-            rows = live_rows(self.shape, fragment) if uncovered else None
+            rows = recent.live_rows(self.shape, fragment) if uncovered else None
             if rows is None:
                 rest.append(fragment.fragment_id)
             else:
@@ -230,8 +230,13 @@ class LanceTable:
                 yield batch.column(column)
 
     def deleted_rows(self, fragment: FragmentInfo) -> pa.UInt32Array:
-        if not fragment.deleted_rows:
-            return pa.array([], pa.uint32())
+        known = recent.deletions(fragment)
+        if known is None:
+            known = self._read_deletions(fragment)
+            recent.keep_deletions(fragment, known)
+        return pa.array(known)
+
+    def _read_deletions(self, fragment: FragmentInfo) -> recent.Offsets:
         listed = self._listed_deletions(fragment)
         if listed is not None:
             return listed
@@ -239,9 +244,9 @@ class LanceTable:
         for batch in self.batches([], with_address=True, fragments=[fragment.fragment_id]):
             places = batch.column(ADDRESS).to_numpy(zero_copy_only=False)
             gone[(places & np.uint64(0xFFFFFFFF)).astype(np.int64)] = False
-        return pa.array(np.flatnonzero(gone), pa.uint32())
+        return np.flatnonzero(gone).astype(np.uint32)
 
-    def _listed_deletions(self, fragment: FragmentInfo) -> pa.UInt32Array | None:
+    def _listed_deletions(self, fragment: FragmentInfo) -> recent.Offsets | None:
         """The content of a local deletion file; few deletions are an Arrow file, many a bitmap, not read here."""
         file = self._fragment(fragment.fragment_id).metadata.deletion_file
         path = Path(str(self.handle.uri)) / (file.path(fragment.fragment_id) if file else "")
@@ -249,8 +254,8 @@ class LanceTable:
             return None
         metrics.request("get", 1, path.stat().st_size)
         with lance_errors(f"reading the deletions of table {self.ref.path}"):
-            listed = pa.ipc.open_file(path.read_bytes()).read_all().column(0).combine_chunks()
-        return listed.take(pc.array_sort_indices(listed))
+            listed = pa.ipc.open_file(path.read_bytes()).read_all().column(0)
+        return np.sort(listed.to_numpy())
 
     def indices(self) -> tuple[IndexInfo, ...]:
         live = frozenset(int(fragment.fragment_id) for fragment in self.handle.get_fragments())

@@ -1,4 +1,4 @@
-"""Rows of small fragments recently written by this process.
+"""Rows of small fragments recently written by this process, and which rows of fragments are deleted.
 
 A fragment never changes and its deletions have a separate file, so written rows can be read again without requests to
 the store: by appends that absorb small fragments, and by lookups of rows no index covers yet.
@@ -41,12 +41,18 @@ def _detached(rows: pa.Table) -> pa.Table:
 
 def remember_deletions(before: FragmentInfo, after: FragmentInfo, offsets: Offsets) -> None:
     """Cache which rows of a small fragment were just deleted."""
-    known = _deletions(before)
+    known = deletions(before)
     if known is not None and before.physical_rows <= SMALL_ROWS_MAX:
         _deleted.put(after.identity, np.union1d(known, offsets))
 
 
-def _deletions(fragment: FragmentInfo) -> Offsets | None:
+def keep_deletions(fragment: FragmentInfo, offsets: Offsets) -> None:
+    """Cache the deleted rows of a fragment that were just read."""
+    _deleted.put(fragment.identity, offsets)
+
+
+def deletions(fragment: FragmentInfo) -> Offsets | None:
+    """The deleted rows of a fragment, in order; None if not known."""
     if not fragment.deleted_rows:
         return np.empty(0, np.uint32)
     return _deleted.get(fragment.identity)
@@ -56,7 +62,7 @@ def live_rows(
     shape: Shape, fragment: FragmentInfo, dropped: Offsets | None = None
 ) -> pa.Table | None:
     """The rows of a fragment without its deleted ones (nor `dropped`), with their addresses; None if not known."""
-    rows, gone = _rows.get((shape, fragment.files)), _deletions(fragment)
+    rows, gone = _rows.get((shape, fragment.files)), deletions(fragment)
     if rows is None or gone is None:
         return None
     offsets = np.arange(rows.num_rows, dtype=np.uint64)

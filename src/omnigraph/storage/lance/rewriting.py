@@ -8,6 +8,7 @@ because indices and deletion files refer to them; so their ids were never used, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -15,6 +16,8 @@ from lance.fragment import FragmentMetadata
 from lance.optimize import RewriteResult
 
 from omnigraph.model.frozen import frozen
+from omnigraph.storage import metrics
+from omnigraph.storage.lance import recent
 from omnigraph.storage.lance.reading import LanceTable, describe
 from omnigraph.storage.lance.recent import Offsets
 from omnigraph.storage.lance.staging import RowChange, commit_rows
@@ -84,6 +87,8 @@ def _next_id(table: LanceTable, made: Rewriting) -> int:
 def rebased(made: Rewriting, table: LanceTable, base: LanceTable) -> Moved | None:
     """The same for another version, as far as its fragments still exist; None if it cannot be moved."""
     there = {fragment.fragment_id: fragment for fragment in table.fragments()}
+    if table.remote:
+        _read_deletions(made, there, table, base)
     moved = Moved(RowChange(), {})
     for group in made.groups:
         alike = {old.fragment_id: _twin(old, there) for old in group.old}
@@ -107,6 +112,17 @@ class Moved:
 
     rows: RowChange
     deletions: dict[int, Offsets]
+
+
+def _read_deletions(
+    made: Rewriting, there: dict[int, FragmentInfo], table: LanceTable, base: LanceTable
+) -> None:
+    """Read all deletions side by side; what was read is known from then on."""
+    olds = [old for group in made.groups for old in group.old]
+    twins = filter(None, (_twin(old, there) for old in olds))
+    reads = [partial(base.deleted_rows, old) for old in olds]
+    reads += [partial(table.deleted_rows, twin) for twin in twins]
+    metrics.parallel([read for read in reads if recent.deletions(*read.args) is None])
 
 
 def _twin(old: FragmentInfo, there: dict[int, FragmentInfo]) -> FragmentInfo | None:

@@ -85,8 +85,8 @@ def change_rows(table: LanceTable, edit: TableEdit, earlier: Deletions) -> RowCh
 def delete_rows(table: LanceTable, deletions: Mapping[int, Offsets]) -> RowChange:
     """Write the deletion files for rows of some fragments; nothing is committed yet."""
     change = RowChange()
-    for fragment_id, offsets in deletions.items():
-        _delete(table, fragment_id, offsets, change, {})
+    tasks = [partial(_delete, table, i, offsets, change, {}) for i, offsets in deletions.items()]
+    _run(tasks, remote=table.remote)
     return change
 
 

@@ -16,6 +16,7 @@ from omnigraph.storage import metrics
 from omnigraph.storage.disk import sync_files, sync_parents
 from omnigraph.storage.lance.handles import Handles, commit
 from omnigraph.storage.lance.reading import LanceTable, manifest_file
+from omnigraph.storage.lru import Lru
 from omnigraph.storage.objects import fsync_wanted, locate
 from omnigraph.storage.tables import NewFragments, Staged, TableEdit, TableRef
 
@@ -32,6 +33,8 @@ else:  # a process that only reads does not need them
     parts = Deferred("omnigraph.storage.lance.parts")
     rewriting = Deferred("omnigraph.storage.lance.rewriting")
     staging = Deferred("omnigraph.storage.lance.staging")
+
+DURABLE_FILES_MAX = 16_384  # names of synced files that are remembered
 
 # Keys of `Staged.extra`.
 INDEX_CHANGE = "index_change"  # lets an index move to another base
@@ -56,6 +59,7 @@ class LanceTables:
         self._handles = Handles(place if options is None else replace(place, options=options))
         wanted = fsync_wanted() if fsync is None else fsync
         self._fsync = wanted and place.scheme == "file"
+        self._durable: Lru[tuple[str, str], bool] = Lru(DURABLE_FILES_MAX)
 
     # --- opening ---------------------------------------------------------------------------------------------------
 
@@ -228,8 +232,12 @@ class LanceTables:
     def _sync_one(self, staged: Staged) -> None:
         if staged.ref == staged.base:
             return
-        new = self.open(staged.ref).files() - self.open(staged.base).files()
+        """A write that lost a race has most of its files still; they never change once they are written."""
+        files = self.open(staged.ref).files() - self.open(staged.base).files()
+        new = {name for name in files if (staged.ref.path, name) not in self._durable}
         sync_files(self._folder(staged.ref.path), new)
+        for name in new:
+            self._durable.put((staged.ref.path, name), True)
 
 
 def _extra(indices: IndexChange, *, may_move: bool) -> dict[str, Any]:
