@@ -13,7 +13,7 @@ objects are replaced by tombstones, as many as time allows, and the next collect
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -106,8 +106,12 @@ class Collected:
     objects_deleted: int
     bytes_deleted: int
     dry_run: bool = False
-    pending: int = 0  # pruned commits whose objects are still to be replaced by tombstones
+    left: tuple[tuple[str, int], ...] = ()  # pruned commits still to be replaced by tombstones
     tables: tuple[CollectedTable, ...] = ()
+
+    @property
+    def pending(self) -> int:
+        return len(self.left)
 
 
 class SurveyOutdated(Exception):
@@ -183,7 +187,7 @@ def _collect(
     now = prunable[: retention.tombstones_max]
     if not dry_run:
         _delete(repo, doomed, deadline)
-        _bury(repo, now, deadline)
+        bury(repo, now, deadline)
         for plan in survey.expired:
             remove_plan(repo, plan)
     return Collected(
@@ -192,7 +196,7 @@ def _collect(
         len(doomed),
         sum(info.size for info in doomed),
         dry_run,
-        len(prunable) - len(now),
+        tuple(prunable[len(now) :]),
         tuple(_by_table(doomed, survey.heads.values())),
     )
 
@@ -556,8 +560,8 @@ def _delete(repo: Repository, doomed: list[ObjectInfo], deadline: Deadline) -> N
         repo.objects.delete([info.key for info in doomed[start : start + DELETED_AT_ONCE]])
 
 
-def _bury(repo: Repository, places: list[tuple[str, int]], deadline: Deadline) -> None:
-    """Replace commits by tombstones. They are never removed: their numbers must not be reused."""
+def bury(repo: Repository, places: Sequence[tuple[str, int]], deadline: Deadline) -> None:
+    """Replace commits a collection pruned by tombstones. They are never removed: their numbers must not be reused."""
     beside = repo.limits.read_threads_max
     for start in range(0, len(places), beside):
         deadline.check()

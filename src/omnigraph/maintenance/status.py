@@ -7,8 +7,12 @@ is their turn waste work and nothing else.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -21,15 +25,19 @@ from omnigraph.core.records import (
     object_at,
 )
 from omnigraph.core.repository import Repository
-from omnigraph.errors import OptionInvalid
+from omnigraph.errors import OmnigraphError, OptionInvalid
 
 LEASE_SECONDS = 120.0
+RENEW_SECONDS = LEASE_SECONDS / 3  # while an action runs
+RENEWALS_MAX = 360  # of one action, four hours: a process that hangs in it loses the role
 SETTLE_SECONDS = 0.5  # between claiming the role and trusting the claim
 ACTIONS_KEPT_MAX = 200
 MARKED = {
     "cleanup": "cleaned",
     "expire": "expired",
 }  # actions whose last time is stored, and in which field
+
+log = logging.getLogger("omnigraph.maintenance.status")
 
 
 # --- the policy --------------------------------------------------------------------------------------------------
@@ -90,6 +98,33 @@ class Office:
         else:
             self.held = True
         return self.held
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the role, if it is ours, while an action runs that may take longer than the role is given for."""
+        if not self.held:
+            yield
+            return
+        done = threading.Event()
+        thread = threading.Thread(target=self._renew, args=(done,), name="omnigraph-role")
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+
+    def _renew(self, done: threading.Event) -> None:
+        for _ in range(RENEWALS_MAX):
+            if done.wait(RENEW_SECONDS):
+                return
+            try:
+                there = status(self._repo)
+                if there.holder != self.name:
+                    return
+                self._claim(there)
+            except OmnigraphError as error:
+                log.warning("the role of the maintaining process was not renewed: %s", error)
 
     def report(self, kind: str, action: MaintenanceAction | None) -> None:
         """Record what was done; without an action, that there was nothing to do."""

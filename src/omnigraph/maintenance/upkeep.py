@@ -25,7 +25,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError, RetriesExhausted
 from omnigraph.maintenance import status
-from omnigraph.maintenance.collection import collect, retained
+from omnigraph.maintenance.collection import bury, collect, retained
 from omnigraph.maintenance.embedding import embed_missing, embedded_properties
 from omnigraph.maintenance.jobs import expire
 from omnigraph.maintenance.reviews import forget_reviews
@@ -39,6 +39,9 @@ from omnigraph.read.search.storing import store_missing
 from omnigraph.write.maintain import Backlog, TableReport, TableWork, backlog, due
 
 EXPIRE_SECONDS = 3600.0
+BURIED_PER_PASS = (
+    4096  # pruned commits; at a pass every 30 s, a hundred commits a second do not pile up
+)
 SLOWED_FROM = 8.0  # pressure above which writers wait
 SLOWED_SECONDS_MAX = 0.25  # for each commit
 log = logging.getLogger("omnigraph.maintenance.upkeep")
@@ -135,6 +138,7 @@ class Maintainer:
         self._embedded: dict[
             str, str
         ] = {}  # by branch: a commit that was searched for missing vectors
+        self._pruned: Sequence[tuple[str, int]] = ()  # commits still to be replaced by tombstones
         self.office = status.Office(repo)
         self.counts: Counter[str] = Counter()  # of actions, and of failed ones
         self.backlog = Backlog()
@@ -173,6 +177,8 @@ class Maintainer:
             done += self._attempt("expire", None, partial(_expire, self._repo))
         if policy is not None and self._is_time(known.cleaned, policy.every_hours * 3600):
             done += self._attempt("cleanup", None, partial(self._clean, policy, deadline))
+        if self._pruned:
+            done += self._attempt("tombstones", None, partial(self._bury, deadline))
         return done
 
     def _is_time(self, last: int, every_seconds: float) -> bool:
@@ -184,7 +190,8 @@ class Maintainer:
         """Do something and record it; a failure is logged, and retried at the next pass."""
         began = time.monotonic()
         try:
-            detail = work()
+            with self.office.kept():
+                detail = work()
             seconds = round(time.monotonic() - began, 3)
             action = MaintenanceAction(self._repo.clock.now(), kind, branch, detail, seconds)
             if detail or kind in status.MARKED:
@@ -231,7 +238,15 @@ class Maintainer:
             return ""
         kept = retained(self._repo, policy.keep, policy.days)
         done = forget_reviews(self._repo, collect(self._repo, kept, deadline=deadline), None)
+        self._pruned = done.left
         return f"{done.commits_pruned} commits, {done.objects_deleted} files, {done.bytes_deleted} bytes"
+
+    def _bury(self, deadline: Deadline) -> str:
+        """Replace more of what the last cleanup pruned. A cleanup by hand is to be short; here there is time."""
+        some = self._pruned[:BURIED_PER_PASS]
+        bury(self._repo, some, deadline)
+        self._pruned = self._pruned[len(some) :]
+        return f"{len(some)} removed commits replaced, {len(self._pruned)} left"
 
 
 def _expire(repo: Repository) -> str:

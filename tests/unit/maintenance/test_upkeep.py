@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.core.records import MaintenanceAction, RetentionPolicy
+from omnigraph.core.records import Commit, MaintenanceAction, RetentionPolicy
 from omnigraph.errors import OptionInvalid
 from omnigraph.graph import Graph, init, open_graph
 from omnigraph.maintenance import status, upkeep
@@ -83,6 +83,25 @@ def test_nothing_is_collected_where_nothing_was_written(graph: Graph) -> None:
     assert graph.snapshot().commit == head
 
 
+def test_removed_commits_are_replaced_as_fast_as_others_are_made(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cleanup replaces few, however many it removes; the passes after it go on, until none is left."""
+    for number in range(12):
+        load(graph, f"p{number}-", 1)
+    graph._repo.limits = replace(graph._repo.limits, tombstones_max=2)
+    monkeypatch.setattr(upkeep, "BURIED_PER_PASS", 4)
+    graph.set_retention(1, every_hours=1)
+    caretaker = Caretaker(graph._repo, graph._writers)
+    caretaker.measure()
+    told = [action.kind for _ in range(4) for action in caretaker.look()]
+    assert told == ["cleanup", "tombstones", "tombstones", "tombstones"]
+    head = graph.snapshot().commit
+    there = [graph._repo.chains.read(head.chain, number) for number in range(head.number)]
+    left = [thing.number for thing in there if isinstance(thing, Commit)]
+    assert left == [head.number - 1], "the newest with content"
+
+
 def test_days_keep_what_is_young(graph: Graph) -> None:
     for number in range(4):
         load(graph, f"p{number}-", 1)
@@ -131,6 +150,40 @@ def test_the_place_is_held_by_one_and_passed_on(
     graph._repo.clock = replace(clock, now=lambda: clock.now() + late)
     assert one.take(), "who is silent for too long loses it"
     assert not other.take()
+
+
+def test_the_place_is_kept_while_an_action_takes_long(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "RENEW_SECONDS", 0.01)
+    office = Office(graph._repo)
+    assert office.take()
+    known = status.status(graph._repo).until
+    with office.kept():
+        wait_until(lambda: status.status(graph._repo).until > known, what="a renewal")
+    assert not renewing(), "only as long as the action runs"
+    with Office(graph._repo).kept():
+        assert not renewing(), "only by who has the place"
+
+
+def renewing() -> bool:
+    return "omnigraph-role" in {thread.name for thread in threading.enumerate()}
+
+
+def test_who_hangs_in_an_action_loses_the_place(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(status, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(status, "RENEWALS_MAX", 3)
+    office, other = Office(graph._repo), Office(graph._repo)
+    assert office.take()
+    with office.kept():
+        wait_until(lambda: not renewing(), what="the last renewal")
+        clock = graph._repo.clock
+        late = int(status.LEASE_SECONDS * 1_000_000) + 1
+        graph._repo.clock = replace(clock, now=lambda: clock.now() + late)
+        assert other.take()
 
 
 def test_of_two_who_claim_the_place_at_once_one_has_it(graph: Graph) -> None:
