@@ -1,7 +1,8 @@
 """Long work beside four processes that commit without pause: `python -m benchmarks beside`.
 
 Each operation runs beside writers of other rows of its own types, and beside the same writers at work on another graph,
-who take as much of the machine and nothing of the branch. The ratio of the two is what contention costs. A part of the
+who take as much of the machine and nothing of the branch. The ratio of the two is what contention costs. Before either,
+writers have left as many rows and fragments in the graph, so that the work is the same. A part of the
 sizes: `python -m benchmarks.beside 0.1`; some of the operations: `python -m benchmarks.beside 1 revert optimize`; on an
 S3 server: `python -m benchmarks.beside 0.1 --s3`.
 """
@@ -23,6 +24,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.graph import init, open_graph
 
 WRITERS = 4
+FILLED = 50  # commits of each writer before anything is timed
 TIMEOUT = 1_800.0
 RATIO_MAX = 1.5
 SLOWEST_MAX = 5.0
@@ -51,6 +53,10 @@ def run_one(
     if not contended:
         busy = f"{root}/{label}-other"
         init(busy, schema=SCHEMA)
+    with beside(
+        graph.uri, folder / f"{label}-before.log", WRITERS, name="before", commits=FILLED
+    ) as fillers:
+        pass
     with beside(busy, folder / f"{label}.log", WRITERS) as writers:
         started = time.perf_counter()
         try:
@@ -59,6 +65,7 @@ def run_one(
             print(f"{name}: {error.code}: {error}", flush=True)
         spent = time.perf_counter() - started
     wrong = list(work.check(open_graph(graph.uri), size))
+    wrong += list(lost_rows(open_graph(graph.uri), fillers))
     wrong += list(lost_rows(open_graph(busy), writers))
     for finding in wrong[:5]:
         print(f"{name}: WRONG: {finding}", flush=True)

@@ -249,17 +249,24 @@ def _timed(
 
 @contextmanager
 def beside(
-    uri: str, log: Path, writers: int, function: Callable[..., None] = write_other_rows, **more: Any
+    uri: str,
+    log: Path,
+    writers: int,
+    function: Callable[..., None] = write_other_rows,
+    *,
+    name: str = "w",
+    commits: int = BEGUN,
+    **more: Any,
 ) -> Iterator[list[Child]]:
-    """Writers that have begun, as long as the block lasts."""
+    """Writers that have begun, or made so many commits each, as long as the block lasts."""
     children = [
-        spawn(function, {"uri": uri, "writer": f"w{n}", **more}, log=log.with_suffix(f".{n}"))
+        spawn(function, {"uri": uri, "writer": f"{name}{n}", **more}, log=log.with_suffix(f".{n}"))
         for n in range(writers)
     ]
     try:
         wait_until(
-            lambda: all(len(child.records()) >= BEGUN or child.has_ended() for child in children),
-            timeout=60,
+            lambda: all(len(child.records()) >= commits or child.has_ended() for child in children),
+            timeout=60 + commits,
             what="writers to begin",
         )
         yield children
