@@ -237,40 +237,52 @@ def put_on(
         outcome = yield from create(rules, ("c", chain, at + 1), commit)
         if outcome in ("ok", "failed"):
             return outcome
-        last = yield ("newest", ("c", chain))
-        missed = yield from read_missed(chain, number, last)
-        if asks and outcome == "taken" and missed[-1].kind not in ("seal", "tomb"):
-            asks = False
-            yield from ask(rules, me, (chain, last), missed[-1], base)
+        while True:
             last = yield ("newest", ("c", chain))
             missed = yield from read_missed(chain, number, last)
-        if "own operation" in rules and any(thing.operation == me for thing in missed):
-            return "ok"
-        if outcome == "unknown":
-            return "unknown"
-        if "room is no right" not in rules and missed[-1].kind == "room":
+            if "own operation" in rules and any(thing.operation == me for thing in missed):
+                return "ok"
+            if outcome == "unknown":
+                return "unknown"
+            verdict = yield from decide(rules, base, staged, missed, lease)
+            if verdict != "on":
+                return verdict
             head, at = missed[-1], last
-            continue
-        verdict = yield from decide(rules, base, staged, missed, lease)
-        if verdict != "on":
-            return verdict
-        head, at = missed[-1], last
-        moved = head.files(staged.table) != base.files(staged.table)
-        if moved and (yield ("rows", head.files(staged.table))) is None:
-            return "missing"
-        if "what was swallowed" in rules and not fits(head, base, staged):
-            return "again"
+            moved = head.files(staged.table) != base.files(staged.table)
+            if moved and (yield ("rows", head.files(staged.table))) is None:
+                return "missing"
+            if "what was swallowed" in rules and not fits(head, base, staged):
+                return "again"
+            if moved:
+                yield ("files", ())  # a version nobody sees, of the files there are
+            asked, asks = asks, False
+            if asked:  # on what is judged, so whoever comes first after it may go on
+                question, at = yield from ask(rules, me, (chain, last), head, base)
+                asked, head = question is None, question or head
+            if not asked:
+                break
 
 
 def ask(
     rules: Rules, me: str, place: Place, head: Commit, base: Commit
-) -> Generator[Request, Any, None]:
-    """Create a commit after the head that shows the same and asks for room; it may come too late, or not at all."""
+) -> Generator[Request, Any, tuple[Commit | None, int]]:
+    """Create a commit after the head that shows the same and asks for room. What is the head then, and its number; None
+    if another commit came first."""
     chain, number = place
     shown = head if "questions show the head" in rules else head._replace(tables=base.tables)
     operation = f"{me} asks {number + 1}" if "questions are no answers" in rules else me
     question = shown._replace(kind="room", operation=operation, touched=(), parent=place)
-    yield from create(rules, ("c", chain, number + 1), question)
+    outcome = yield from create(rules, ("c", chain, number + 1), question)
+    if outcome == "ok":
+        return question, number + 1
+    if outcome != "taken":
+        return head, number
+    if "room is no right" not in rules:  # whatever came first
+        last = yield ("newest", ("c", chain))
+        there = yield ("get", ("c", chain, last))
+        if there.kind not in ("seal", "tomb"):
+            return (yield from ask(rules, me, (chain, last), there, base))
+    return None, number
 
 
 def read_missed(chain: str, after: int, last: int) -> Generator[Request, Any, list[Commit]]:

@@ -402,6 +402,16 @@ SCENARIOS: dict[str, Scenario] = {
         NOTHING,
         BOTH,
     ),
+    "a question for an edge to a node that is dropped": Scenario(
+        base,
+        lambda r: {
+            "P": partial(publish, r, "P", "main", ("link", "p", "b", "b"), asks=True),
+            "Q": partial(publish, r, "Q", "main", ("link", "q", "a", "a")),
+            "D": partial(publish, r, "drop b", "main", ("drop", "b")),
+        },
+        NOTHING,
+        BOTH,
+    ),
     "two who ask, and may die of it": Scenario(
         with_edge,
         lambda r: {
@@ -486,9 +496,9 @@ NEEDED: dict[str, str] = {
     "call off": "two who create one branch",
     "call off writes": "a branch that begins with a write",
     "seal": "a branch deleted under its writer",
-    "questions show the head": "a question among inserts",
-    "questions are no answers": "a question among inserts",
-    "room is no right": "a question among inserts",
+    "questions show the head": "two who ask, and may die of it",
+    "questions are no answers": "two who ask, and may die of it",
+    "room is no right": "a question for an edge to a node that is dropped",
 }
 
 

@@ -220,13 +220,21 @@ def _forgetful_question(original: Any, self: Contest, *rest: Any) -> Commit:
     return made
 
 
-def _room_is_a_right(original: Any, repo: Any, attempt: Any, base: Commit, missed: Any) -> Decision:
-    """Go on as if nobody could have written since we asked, or before."""
-    last = missed[-1]
-    if isinstance(last, Commit) and operations_of(last) & attempt.contest.asked:
-        return Decision(Verdict.SAME, last)
-    found: Decision = original(repo, attempt, base, missed)
+def _room_is_a_right(original: Any, repo: Any, contest: Contest, head: Any, *rest: Any) -> Any:
+    """Ask after whatever came first, and go on from there as if it had been judged."""
+    while (found := original(repo, contest, head, *rest)) is None:
+        end = repo.chains.end(head.commit.chain)
+        if not isinstance(end, Commit):
+            break
+        head = replace(head, commit=end)
     return found
+
+
+def _stale_after_a_question(
+    original: Any, repo: Any, attempt: Any, staged: Any, decision: Any
+) -> Any:
+    """Believe that a question keeps the tables where they were, too."""
+    return staged if attempt.contest.room_until else original(repo, attempt, staged, decision)
 
 
 def _wait_for_ever(original: Any, self: Contest, newest: Any, is_over: Any) -> bool:
@@ -267,7 +275,11 @@ BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {
         KEYS,
     ),
     "whoever asked does not look at what came before": (
-        around(publisher, "_decide", _room_is_a_right),
+        around(publisher, "_ask", _room_is_a_right),
+        ROWS,
+    ),
+    "whoever asked stays on the tables it was staged on": (
+        around(publisher, "_onto", _stale_after_a_question),
         ROWS,
     ),
     "whoever asked is waited for until it comes": (

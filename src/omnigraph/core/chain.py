@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from omnigraph.core import layout
 from omnigraph.core.records import FORMAT, ChainObject, Commit, Seal, Tombstone, decode_chain_object
@@ -75,6 +78,16 @@ class Chains:
         if number is not None and found is None:
             raise Corrupt(f"the newest commit {chain}.{number} is missing")
         return found
+
+    def after(self, chain: str, number: int) -> list[ChainObject]:
+        """Everything after a number that is known not to be the last: the next is read while the end is looked for."""
+        look: list[Callable[[], Any]] = [
+            partial(self.expect, chain, number + 1),
+            partial(self.newest, chain, number + 1),
+        ]
+        remote = self._objects.uri.startswith("s3://")
+        following, last = metrics.parallel(look, self._limits.read_threads_max if remote else 1)
+        return [following, *self.range(chain, number + 2, last)]
 
     def since(self, chain: str, number: int) -> list[ChainObject]:
         """Everything after a number, in order, read in parallel."""

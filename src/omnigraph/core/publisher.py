@@ -7,11 +7,12 @@ creates the next object of the chain. Exactly one writer can create it; the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from omnigraph.core import layout
@@ -32,6 +33,7 @@ from omnigraph.core.records import (
     operations_of,
     written_by,
 )
+from omnigraph.core.refusals import commit_unknown, conflict_with, precondition_failed
 from omnigraph.core.repository import Head, Repository
 from omnigraph.core.room import Contest
 from omnigraph.core.snapshot import Snapshot
@@ -41,23 +43,21 @@ from omnigraph.core.verify import Objection, checks_hash, store_checks, verified
 from omnigraph.errors import (
     BranchDeleted,
     CommitPruned,
-    CommitUnknown,
     Corrupt,
     ObjectExists,
     OmnigraphError,
-    PreconditionFailed,
     RetriesExhausted,
     StoreNotDurable,
     StoreOutcomeUnknown,
     StoreUnavailable,
-    WriteConflict,
     WritesUnseen,
 )
 from omnigraph.model.catalog import Catalog
 from omnigraph.model.frozen import frozen
+from omnigraph.storage import metrics
 from omnigraph.storage.objects import numbered
 
-QUESTIONS_AT_ONCE = 3  # tries to ask for room before going on without
+QUESTIONS_AT_ONCE = 3  # tries to ask for room before the next attempt goes without
 
 
 @frozen
@@ -183,7 +183,7 @@ def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
             return
         if contest.is_hopeless:
             break
-        repo.stand_back(tries)
+        contest.stand_back(tries)
         try:
             attempt = Attempt(_entered(repo, contest, waiting), contest, excused)
             _run(repo, attempt, waiting)
@@ -198,29 +198,29 @@ def publish(repo: Repository, tickets: Sequence[Ticket]) -> None:
 def _entered(repo: Repository, contest: Contest, waiting: Sequence[Ticket]) -> Head:
     """The head to start from, after others made room for us, or we for them."""
     first = waiting[0].request
-    head = repo.head(first.branch)
-    if contest.make_room(head.commit, lambda: _is_overdue(waiting)):
+    for _ in range(QUESTIONS_AT_ONCE):
         head = repo.head(first.branch)
-    seconds = contest.wants_room(contest.prepared)
-    question = _ask(repo, contest, head.commit, seconds, first, "verb") if seconds else None
-    return head if question is None else repo.moved(Head(head.branch, head.ref_number, question))
+        if contest.make_room(head.commit, lambda: _is_overdue(waiting)):
+            head = repo.head(first.branch)
+        seconds = contest.wants_room(contest.longest)
+        asked = _ask(repo, contest, head, seconds, first, "verb") if seconds else head
+        if asked is not None:
+            return asked
+    return repo.head(first.branch)
 
 
 def _ask(
-    repo: Repository, contest: Contest, head: Commit, seconds: float, who: Request, work: str
-) -> Commit | None:
-    """Put a question after the head, or after the commit that came first; None if that fails, too."""
-    for _ in range(QUESTIONS_AT_ONCE):
-        asking = contest.question(head, seconds, who.actor, work)
-        outcome = create(repo, asking)
-        if outcome is not Outcome.TAKEN:
-            contest.has_asked(seconds)
-            return asking if outcome is Outcome.CREATED else None
-        end = repo.chains.end(head.chain)
-        if not isinstance(end, Commit):
-            return None
-        head = end
-    return None
+    repo: Repository, contest: Contest, head: Head, seconds: float, who: Request, work: str
+) -> Head | None:
+    """The head after a question was put there; the one before if that is unknown; None if another commit came first."""
+    question = contest.question(head.commit, seconds, who.actor, work)
+    outcome = create(repo, question)
+    if outcome is Outcome.TAKEN:
+        return None
+    contest.has_asked(seconds)
+    if outcome is Outcome.UNKNOWN:
+        return head
+    return repo.moved(Head(head.branch, head.ref_number, question))
 
 
 def _is_overdue(waiting: Sequence[Ticket]) -> bool:
@@ -230,7 +230,7 @@ def _is_overdue(waiting: Sequence[Ticket]) -> bool:
 def _defeated(repo: Repository, contest: Contest) -> OmnigraphError:
     """Why a write fails: a conflict with the writer that kept changing its data, or too many lost races."""
     if contest.met is not None:
-        return _conflict(contest.met, contest.runs)
+        return conflict_with(contest.met, contest.runs)
     return RetriesExhausted(f"other writers won {repo.limits.publish_attempts_max} times")
 
 
@@ -258,13 +258,13 @@ def _run(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> None:
         with unless_overtaken(repo, attempt):
             staged = stage(repo, attempt.head.commit, attempt.plans)
             _store_schemas(repo, attempt.plans)
-            attempt.contest.prepared = repo.clock.now() - began
+            attempt.contest.made(began)
             _publish(repo, attempt, staged)
 
 
 def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
     head, contest = attempt.head, attempt.contest
-    moving: int | None = None
+    tickets = [one.ticket for one in attempt.accepted]
     for lost in range(repo.limits.publish_attempts_max):
         if _drop_overdue(attempt):
             return
@@ -274,48 +274,64 @@ def _publish(repo: Repository, attempt: Attempt, staged: StagedTables) -> None:
             try:
                 commit = verified(repo, head.commit, commit, attempt.plans)
             except Objection as objection:
-                _fail([one.ticket for one in attempt.accepted], objection.error)
+                _fail(tickets, objection.error)
                 return
-        began = repo.clock.now()
+        began = contest.begins_race()
         outcome = create(repo, commit)
         if outcome is Outcome.CREATED:
             _succeed(repo, attempt, commit, head)
             return
         if outcome is Outcome.UNKNOWN:
-            _fail([one.ticket for one in attempt.accepted], _unknown(attempt))
+            _fail(
+                [one.ticket for one in attempt.accepted],
+                commit_unknown([one.ticket.operation_id for one in attempt.accepted]),
+            )
             return
         contest.lose(began)
-        if not contest.wants_room(moving):
-            repo.stand_back(lost + 1)
-        judged = head.commit  # earlier commits were judged when it became the head
-        missed = _missed(repo, attempt, judged, moving)
-        began = repo.clock.now()
-        if _settle_landed(attempt, missed, commit):
+        contest.stand_back(lost + 1)
+        moved = _caught_up(repo, attempt, head, staged, commit)
+        if moved is None:
             return
-        decision = _decide(repo, attempt, judged, missed)
+        head, staged = moved
+
+
+def _caught_up(
+    repo: Repository, attempt: Attempt, judged: Head, staged: StagedTables, ours: Commit
+) -> tuple[Head, StagedTables] | None:
+    """What was staged, on the newest head; None if it was settled or has to run again. Commits up to a head are judged
+    only once, and before others are asked to make room: they wait for what is left to do."""
+    contest, first = attempt.contest, attempt.accepted[0]
+    for left in reversed(range(QUESTIONS_AT_ONCE + 1)):
+        missed = _missed(repo, attempt, judged.commit)
+        if _settle_landed(attempt, missed, ours):
+            return None
+        decision = _decide(repo, attempt, judged.commit, missed)
         if decision.head is None:
             _give_up(repo, attempt, decision)
-            return
-        head = Head(head.branch, head.ref_number, decision.head)
-        staged = _onto(repo, attempt, staged, decision)
-        moving = repo.clock.now() - began
+            return None
+        contest.begins_move()
+        judged = Head(judged.branch, judged.ref_number, decision.head)
+        seconds = contest.wants_room(contest.moving) if left else 0.0
+        if not seconds:
+            break
+        # Side by side: a question shows the state the tables are put on.
+        tasks: list[Callable[[], Any]] = [
+            partial(_onto, repo, attempt, staged, decision),
+            partial(_ask, repo, contest, judged, seconds, first.ticket.request, first.plan.kind),
+        ]
+        staged, asked = metrics.parallel(tasks, repo.limits.staging_threads_max)
+        if asked is not None:
+            return asked, staged
+    return judged, _onto(repo, attempt, staged, decision)
 
 
-def _missed(
-    repo: Repository, attempt: Attempt, judged: Commit, moving: int | None
-) -> Sequence[ChainObject]:
-    """Everything published since a commit: after making room for another writer that requested it, and with our own
-    request for room at the end if needed."""
-    contest, tickets = attempt.contest, [one.ticket for one in attempt.accepted]
-    missed = repo.chains.since(judged.chain, judged.number)
+def _missed(repo: Repository, attempt: Attempt, judged: Commit) -> Sequence[ChainObject]:
+    """Everything published since a commit, after making room for another writer that asks for it."""
+    tickets = [one.ticket for one in attempt.accepted]
+    missed = repo.chains.after(judged.chain, judged.number)
     newest = missed[-1]
-    if contest.make_room(newest, lambda: _is_overdue(tickets)):
-        return repo.chains.since(judged.chain, judged.number)
-    seconds = contest.wants_room(moving)
-    if seconds and isinstance(newest, Commit):
-        first = attempt.accepted[0]
-        if _ask(repo, contest, newest, seconds, first.ticket.request, first.plan.kind):
-            return repo.chains.since(judged.chain, judged.number)
+    if attempt.contest.make_room(newest, lambda: _is_overdue(tickets)):
+        missed = missed + repo.chains.since(newest.chain, newest.number)
     return missed
 
 
@@ -331,7 +347,7 @@ def _accept(repo: Repository, attempt: Attempt, waiting: Sequence[Ticket]) -> No
             if _landed_already(repo, ticket, head):
                 continue
             if request.if_commit is not None and request.if_commit != head.content:
-                raise _precondition(request.if_commit, head)
+                raise precondition_failed(request.if_commit, head)
             now = datetime.fromtimestamp(ticket.instant / 1_000_000, UTC)
             if txn is None:
                 txn = WriteTxn(snapshot, request.branch, now, snapshot.catalog)
@@ -479,7 +495,7 @@ def _decide(
     for one in attempt.accepted:
         wanted = one.ticket.request.if_commit
         if wanted is not None and isinstance(newest, Commit) and newest.content != wanted:
-            one.ticket.error = _precondition(wanted, newest)
+            one.ticket.error = precondition_failed(wanted, newest)
             return Decision(Verdict.AGAIN)
     if isinstance(newest, Commit) and newest.gc_epoch != base.gc_epoch:
         plans = [one.plan.plan_id for one in attempt.accepted if not one.plan.sources]
@@ -553,7 +569,7 @@ def _give_up(repo: Repository, attempt: Attempt, decision: Decision) -> None:
         attempt.contest.runs += 1
         if decision.verdict is Verdict.CONFLICT:
             strict = [a.ticket for a in attempt.accepted if a.plan.strict or a.plan.schema_strict]
-            _fail(strict, _conflict(decision.culprit))
+            _fail(strict, conflict_with(decision.culprit))
 
 
 def _drop_overdue(attempt: Attempt) -> bool:
@@ -568,31 +584,3 @@ def _fail(tickets: Sequence[Ticket], error: OmnigraphError) -> None:
     for ticket in tickets:
         if not ticket.is_settled:
             ticket.error = error
-
-
-def _precondition(wanted: str, head: Commit) -> PreconditionFailed:
-    return PreconditionFailed(
-        f"the branch is at commit {head.content}, not at {wanted}",
-        details={"expected": wanted, "actual": head.content},
-    )
-
-
-def _conflict(commit: Commit, times: int = 1) -> WriteConflict:
-    member = commit.members[-1] if commit.members else None
-    actor = member.actor if member is not None else None
-    tables = sorted({table for m in commit.members for table in m.changes})
-    names = [commit.tables[table].type_name for table in tables if table in commit.tables]
-    who = f" by {actor}" if actor else ""
-    often = f", after other commits: {times} conflicts in all" if times > 1 else ""
-    return WriteConflict(
-        f"commit {commit.content}{who} changed {', '.join(names) or 'the schema'} meanwhile{often}",
-        details={"commit": commit.content, "actor": actor, "types": names},
-    )
-
-
-def _unknown(attempt: Attempt) -> CommitUnknown:
-    operations = [one.ticket.operation_id for one in attempt.accepted]
-    return CommitUnknown(
-        f"the store did not say whether operation {', '.join(operations)} was published",
-        details={"operation_ids": operations},
-    )

@@ -23,7 +23,7 @@ SECONDS = "seconds"
 LOOKS = (
     16  # looks at the branch while another writer has room, so that waits end soon after they can
 )
-SLACK = 3.0  # times what moving staged work took: reading and creating come on top
+SLACK = 3.0  # times what the work took before: reading and creating come on top
 SECONDS_MIN = 0.1
 LONG_CREATES = 20  # times as long as its attempt to publish: losing such work costs more than the wait of others
 
@@ -72,11 +72,14 @@ class Contest:
     repo: Repository
     began: int  # microseconds, as the others
     lost: int = 0
-    tried: int = 0  # how long the last lost attempt to publish took
+    tried: int | None = None  # how long a lost attempt to publish took, at least
     runs: int = 0  # of verbs that another commit interfered with
     met: Commit | None = None  # the last commit that made a verb run again
-    prepared: int = 0  # how long verbs and staging took, the last time
+    longest: int = 0  # how long verbs and staging took, at most
+    moves_since: int | None = None  # when the work began to be put on the head it is published on
+    moving: int | None = None  # how long that took, the last time
     asked: set[str] = field(default_factory=set)  # our own questions, by operation
+    room_until: int = 0
     quiet_until: int = 0  # until then we do not ask again: others get their turn
     given: tuple[str, int] | None = None  # the question we last waited for
 
@@ -87,36 +90,62 @@ class Contest:
     @property
     def is_hopeless(self) -> bool:
         """Whether others keep changing what the work is about, and it takes longer than the room others would make."""
-        return self.runs >= self.repo.limits.meetings_max and not self._fits(self.prepared)
+        return self.runs >= self.repo.limits.meetings_max and not self._fits(self.longest)
+
+    def made(self, began: int) -> None:
+        """Verbs and staging are done, which began at this time."""
+        self.longest = max(self.longest, self.repo.clock.now() - began)
+        self.moves_since = None
+
+    def begins_move(self) -> None:
+        """What was missed is judged; now the work is put on a newer head."""
+        self.moves_since = self.repo.clock.now()
+
+    def begins_race(self) -> int:
+        """An attempt to publish begins, now."""
+        now = self.repo.clock.now()
+        if self.moves_since is not None:
+            self.moving = now - self.moves_since
+        return now
 
     def lose(self, began: int) -> None:
         """An attempt to publish was lost, which began at this time."""
         self.lost += 1
-        self.tried = self.repo.clock.now() - began
+        tried = self.repo.clock.now() - began
+        self.tried = tried if self.tried is None else min(tried, self.tried)
+
+    def stand_back(self, lost: int) -> None:
+        """Wait before the next race, unless the others wait for us, or the work is long: then they win meanwhile."""
+        if not self._is_long and self.repo.clock.now() >= self.room_until:
+            self.repo.stand_back(lost)
 
     def _fits(self, micros: int) -> bool:
         return micros <= self.repo.limits.room_seconds_max * 1_000_000
 
-    def wants_room(self, moving: int | None) -> float:
+    def wants_room(self, needed: int | None) -> float:
         """For how many seconds to ask; 0 while ordinary retries may still succeed, or if no room would be enough.
-        `moving` is how long it took to move the work to a newer head, None if that was not tried yet: then it is taken
-        to be less than making it took."""
+        `needed` is how long the work takes until it can be published, None if that is unknown: then it is taken to be
+        less than making it took."""
         now = self.repo.clock.now()
-        micros = self.prepared if moving is None else moving
-        if now < self.quiet_until or not self._fits(micros):
+        if now < self.quiet_until or (needed is not None and not self._fits(needed)):
             return 0.0
-        wanted = micros if moving is None else SLACK * micros
-        seconds = min(max(SECONDS_MIN, wanted / 1_000_000), self.repo.limits.room_seconds_max)
-        return seconds if self._is_starved(now) or self._is_long_for(seconds) else 0.0
+        wanted = self.longest if needed is None else needed
+        if not self._is_starved(now) and not (self._is_long and wanted <= self.longest):
+            return 0.0
+        seconds = max(SECONDS_MIN, SLACK * wanted / 1_000_000)
+        return min(seconds, self.repo.limits.room_seconds_max)
 
     def _is_starved(self, now: int) -> bool:
         limits = self.repo.limits
         spent = now - self.began
         return self.lost >= limits.room_after_losses and spent >= limits.room_after_seconds * 1e6
 
-    def _is_long_for(self, seconds: float) -> bool:
-        """Whether the lost work took longer than the wait we ask of the others, and much longer than its attempt."""
-        return self.lost > 0 and self.prepared >= max(seconds * 1e6, LONG_CREATES * self.tried)
+    @property
+    def _is_long(self) -> bool:
+        """Whether lost work took much longer than an attempt to publish it."""
+        if self.tried is None:
+            return False
+        return self.longest >= max(SECONDS_MIN * 1e6, LONG_CREATES * self.tried)
 
     def question(self, head: Commit, seconds: float, actor: str | None, work: str) -> Commit:
         """The commit that asks for room after a head, to be recognised as our own."""
@@ -126,7 +155,9 @@ class Contest:
 
     def has_asked(self, seconds: float) -> None:
         """The next question waits until others have had as much time as we ask for now."""
-        self.quiet_until = self.repo.clock.now() + int(2 * seconds * 1_000_000)
+        micros = int(seconds * 1_000_000)
+        self.room_until = self.repo.clock.now() + micros
+        self.quiet_until = self.room_until + micros
 
     def make_room(self, newest: ChainObject, is_over: Callable[[], bool]) -> bool:
         """Wait while the newest commit of a branch is another writer's question, as long as it asks; whether we did."""

@@ -248,29 +248,95 @@ def test_a_contest_does_not_ask_while_ordinary_ways_may_do(repo: Repository, han
     assert contest.wants_room(0) == 0.0, "it has hardly lost"
 
 
+def lost(repo: Repository, *, longest: int, tried: int) -> Contest:
+    """A contest after its first loss."""
+    contest = Contest.begin(repo)
+    contest.longest, contest.tried, contest.lost = longest, tried, 1
+    return contest
+
+
 def test_work_that_took_long_asks_after_its_first_loss(repo: Repository) -> None:
     contest = Contest.begin(repo)
-    contest.prepared, contest.tried = 400_000, 10_000
+    contest.longest = 400_000
     assert contest.wants_room(None) == 0.0, "it has not lost"
-    contest.lost = 1
-    assert contest.wants_room(None) == pytest.approx(0.4)
+    contest = lost(repo, longest=400_000, tried=10_000)
+    assert contest.wants_room(None) == pytest.approx(1.2)
     assert contest.wants_room(50_000) == pytest.approx(0.15)
-    assert contest.wants_room(150_000) == 0.0, "others would wait longer than it took"
+    assert contest.wants_room(400_000) == pytest.approx(1.2), "a move may take as long as the work"
+    assert contest.wants_room(400_001) == 0.0, "it is as well to make it again"
     contest.has_asked(0.1)
     assert contest.wants_room(50_000) == 0.0, "others have a right to their turn"
 
 
+def test_nobody_asks_for_more_than_others_would_wait(repo: Repository) -> None:
+    contest = lost(repo, longest=round(60 * BOUND * 1_000_000), tried=10_000)
+    assert contest.wants_room(round(0.9 * BOUND * 1_000_000)) == BOUND
+    assert contest.wants_room(None) == BOUND, "nobody knows how long it takes to move"
+    assert contest.wants_room(round((BOUND + 1) * 1_000_000)) == 0.0, "no room would be enough"
+
+
 def test_an_ordinary_write_on_a_slow_store_is_not_long_work(repo: Repository) -> None:
-    contest = Contest.begin(repo)
-    contest.prepared, contest.tried, contest.lost = 400_000, 80_000, 1
-    assert contest.wants_room(None) == 0.0
+    assert lost(repo, longest=400_000, tried=80_000).wants_room(None) == 0.0
 
 
-def test_work_too_long_for_any_room_catches_up_before_it_asks(repo: Repository) -> None:
+def test_work_stays_long_when_it_runs_again_and_has_less_to_do(
+    repo: Repository, hand: Hand
+) -> None:
     contest = Contest.begin(repo)
-    contest.prepared, contest.lost = round((BOUND + 1) * 1_000_000), 1
-    assert contest.wants_room(None) == 0.0
-    assert contest.wants_room(50_000) == pytest.approx(0.15)
+    for spent, tried in ((900_000, 10_000), (20_000, 60_000)):
+        hand.time += spent
+        contest.made(hand.time - spent)
+        began = contest.begins_race()
+        hand.time += tried
+        contest.lose(began)
+    assert (contest.longest, contest.tried) == (900_000, 10_000)
+    assert contest.wants_room(20_000) > 0.0
+
+
+def test_long_work_does_not_stand_back_and_nobody_does_in_its_own_room(
+    repo: Repository, hand: Hand
+) -> None:
+    """While it waited, the others would win once more."""
+    lost(repo, longest=400_000, tried=10_000).stand_back(3)
+    assert not hand.waited
+    contest = lost(repo, longest=10_000, tried=10_000)
+    contest.has_asked(0.5)
+    contest.stand_back(3)
+    assert not hand.waited
+    hand.time += 500_000
+    contest.stand_back(3)
+    assert hand.waited, "the time is over"
+
+
+def test_whoever_is_refused_goes_on_from_the_newest_head(repo: Repository) -> None:
+    """A question at a number that is taken tells that there is a newer head: no attempt is made on the older one."""
+    created: list[str] = []
+    come = rivals(repo, 8)
+
+    def before(verb: str, key: str) -> None:
+        if verb == "put_new" and key.startswith("__manifest"):
+            created.append(key)
+        come(verb, key)
+
+    done = submit(disturbed(repo, before), add_person("mine"))
+    assert done.commit is not None
+    assert "mine" in names(repo)
+    assert len(created) == len(set(created)), "it tried a number that it knew to be taken"
+
+
+def test_what_is_judged_is_not_read_again_after_a_question(repo: Repository) -> None:
+    """The question is created on what was judged, beside putting the tables there; then only the commit is left."""
+    seen: list[str] = []
+    come = rivals(repo, 2)
+
+    def before(verb: str, key: str) -> None:
+        if key.startswith("__manifest"):
+            seen.append(verb)
+            come(verb, key)
+
+    submit(disturbed(repo, before), add_person("mine"))
+    assert len(questions(another_process(repo))) == 1
+    assert seen[-2:] == ["put_new", "put_new"], f"question and commit: {seen}"
 
 
 def replace_limits(repo: Repository, **limits: Any) -> Repository:
