@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.plan import Reads
-from omnigraph.model.catalog import Catalog, EdgeType, NodeType
+from omnigraph.model.catalog import Catalog, EdgeType, NodeOrEdgeType, NodeType
 from omnigraph.model.frozen import frozen
 from omnigraph.model.tokens import Tokens, endpoint_tokens, id_tokens, union, unique_tokens
 from omnigraph.pipeline.pinned import Pinned
@@ -25,7 +25,7 @@ from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.session import beside_each_other, parallelism
 from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
 from omnigraph.pipeline.table_versions import TableVersion, numbers, open_table
-from omnigraph.pipeline.verify import Entity, Verification
+from omnigraph.pipeline.verify import Verification
 from omnigraph.storage.tables import RowAddresses
 from omnigraph.write.resolve import Mode, before_columns
 
@@ -48,7 +48,7 @@ class Share:
     fragments: tuple[int, ...] = ()
     addresses: bytes = b""
 
-    def rows(self, kind: Entity) -> pa.Table:
+    def rows(self, kind: NodeOrEdgeType) -> pa.Table:
         """The columns of these rows that rules use."""
         table, columns = open_table(self.version.uri, self.version.ref), before_columns(kind)
         if self.what == "new":
@@ -146,7 +146,7 @@ def _facts_of(share: Share, pinned: Pinned) -> Iterator[Found]:
             yield table, of_rows, found.tobytes()
 
 
-def _facts(what: What, kind: Entity, catalog: Catalog, rows: pa.Table) -> Iterator[Fact]:
+def _facts(what: What, kind: NodeOrEdgeType, catalog: Catalog, rows: pa.Table) -> Iterator[Fact]:
     if _is_counted(kind):
         yield kind.table_id, False, endpoint_tokens("src", rows["src"])
     match what:
@@ -158,7 +158,7 @@ def _facts(what: What, kind: Entity, catalog: Catalog, rows: pa.Table) -> Iterat
             yield from _of_incident(kind, catalog, rows)
 
 
-def _of_new(kind: Entity, catalog: Catalog, rows: pa.Table) -> Iterator[Fact]:
+def _of_new(kind: NodeOrEdgeType, catalog: Catalog, rows: pa.Table) -> Iterator[Fact]:
     for group in kind.uniques:
         yield kind.table_id, False, unique_tokens(group, [rows[name] for name in group])
     if isinstance(kind, EdgeType):
@@ -166,7 +166,7 @@ def _of_new(kind: Entity, catalog: Catalog, rows: pa.Table) -> Iterator[Fact]:
             yield catalog.nodes[name].table_id, False, id_tokens(rows[side])
 
 
-def _of_incident(kind: Entity, catalog: Catalog, rows: pa.Table) -> Iterator[Fact]:
+def _of_incident(kind: NodeOrEdgeType, catalog: Catalog, rows: pa.Table) -> Iterator[Fact]:
     """No other edge may come to a removed node."""
     for edge in catalog.incident_edges(kind.name) if isinstance(kind, NodeType) else ():
         for side, name in edge.ends:
@@ -174,7 +174,7 @@ def _of_incident(kind: Entity, catalog: Catalog, rows: pa.Table) -> Iterator[Fac
                 yield edge.table_id, True, endpoint_tokens(side, rows["id"])
 
 
-def _is_counted(kind: Entity) -> bool:
+def _is_counted(kind: NodeOrEdgeType) -> bool:
     return isinstance(kind, EdgeType) and not kind.cardinality.is_free
 
 

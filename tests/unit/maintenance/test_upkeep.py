@@ -92,9 +92,9 @@ def test_removed_commits_are_replaced_as_fast_as_others_are_made(
     graph._repo.limits = replace(graph._repo.limits, tombstones_max=2)
     monkeypatch.setattr(upkeep, "BURIED_PER_PASS", 4)
     graph.set_retention(1, every_hours=1)
-    caretaker = Caretaker(graph._repo, graph._writers)
-    caretaker.measure()
-    told = [action.kind for _ in range(4) for action in caretaker.look()]
+    maintainer = Maintainer(graph._repo, graph._writers)
+    maintainer.measure()
+    told = [action.kind for _ in range(4) for action in maintainer.look()]
     assert told == ["cleanup", "tombstones", "tombstones", "tombstones"]
     head = graph.snapshot().commit
     there = [graph._repo.chains.read(head.chain, number) for number in range(head.number)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from omnigraph.errors import CommitNotFound, CommitPruned, OptionInvalid
@@ -182,7 +184,12 @@ def test_a_row_of_a_member_too_large_to_list_is_told_once(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[int] = []
-    monkeypatch.setattr(feed, "id_tokens", lambda ids: hashed.append(len(ids)) or id_tokens(ids))
+
+    def noted(ids: pa.Array) -> Any:
+        hashed.append(len(ids))
+        return id_tokens(ids)
+
+    monkeypatch.setattr(feed, "id_tokens", noted)
     many = graph._repo.limits.changed_ids_max + 1
     start = graph.load({"Person": [{"name": f"p{i}"} for i in range(many)]}).commit
     assert start is not None
