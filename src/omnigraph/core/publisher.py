@@ -303,6 +303,8 @@ def _caught_up(
     contest, first = attempt.contest, attempt.accepted[0]
     for left in reversed(range(QUESTIONS_AT_ONCE + 1)):
         missed = _missed(repo, attempt, judged.commit)
+        if judged is attempt.head:
+            contest.missed = max(contest.missed, len(missed))
         if _settle_landed(attempt, missed, ours):
             return None
         decision = _decide(repo, attempt, judged.commit, missed)

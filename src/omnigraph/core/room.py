@@ -26,6 +26,7 @@ LOOKS = (
 SLACK = 3.0  # times what the work took before: reading and creating come on top
 SECONDS_MIN = 0.1
 LONG_CREATES = 20  # times as long as its attempt to publish: losing such work costs more than the wait of others
+LONG_COMMITS = 6  # of others, while the work was made
 
 
 def following(repo: Repository, head: Commit, kind: str, **fields: object) -> Commit:
@@ -76,6 +77,7 @@ class Contest:
     runs: int = 0  # of verbs that another commit interfered with
     met: Commit | None = None  # the last commit that made a verb run again
     longest: int = 0  # how long verbs and staging took, at most
+    missed: int = 0  # commits that came meanwhile, at most
     moves_since: int | None = None  # when the work began to be put on the head it is published on
     moving: int | None = None  # how long that took, the last time
     asked: set[str] = field(default_factory=set)  # our own questions, by operation
@@ -142,8 +144,9 @@ class Contest:
 
     @property
     def _is_long(self) -> bool:
-        """Whether lost work took much longer than an attempt to publish it."""
-        if self.tried is None:
+        """Whether lost work took much longer than an attempt to publish it, and than the writes of others: on a busy
+        machine everything takes long."""
+        if self.tried is None or self.missed < LONG_COMMITS:
             return False
         return self.longest >= max(SECONDS_MIN * 1e6, LONG_CREATES * self.tried)
 

@@ -251,7 +251,7 @@ def test_a_contest_does_not_ask_while_ordinary_ways_may_do(repo: Repository, han
 def lost(repo: Repository, *, longest: int, tried: int) -> Contest:
     """A contest after its first loss."""
     contest = Contest.begin(repo)
-    contest.longest, contest.tried, contest.lost = longest, tried, 1
+    contest.longest, contest.tried, contest.lost, contest.missed = longest, tried, 1, 20
     return contest
 
 
@@ -279,6 +279,32 @@ def test_an_ordinary_write_on_a_slow_store_is_not_long_work(repo: Repository) ->
     assert lost(repo, longest=400_000, tried=80_000).wants_room(None) == 0.0
 
 
+def test_who_takes_long_because_everybody_does_is_not_long_work(repo: Repository) -> None:
+    """On a busy machine each write of others takes as long, so that few of them come meanwhile."""
+    contest = lost(repo, longest=400_000, tried=1_000)
+    contest.missed = 4
+    assert contest.wants_room(None) == 0.0
+
+
+def test_what_came_while_work_was_made_is_counted(hand: Hand) -> None:
+    repo = memory_repository(clock=hand.clock())  # to lose once is not to starve
+    submit(repo, add_person("ann"))
+
+    def meanwhile(number: int) -> Callable[[Any], Any]:
+        def verb(txn: Any) -> Any:
+            for one in range(number):
+                submit(another_process(repo), add_person(f"rival{number}-{one}"))
+            hand.time += 200_000
+            return add_person(f"mine{number}")(txn)
+
+        return verb
+
+    submit(another_process(repo), meanwhile(4))
+    assert not questions(another_process(repo))
+    submit(another_process(repo), meanwhile(8))
+    assert len(questions(another_process(repo))) == 1
+
+
 def test_work_stays_long_when_it_runs_again_and_has_less_to_do(
     repo: Repository, hand: Hand
 ) -> None:
@@ -290,6 +316,7 @@ def test_work_stays_long_when_it_runs_again_and_has_less_to_do(
         hand.time += tried
         contest.lose(began)
     assert (contest.longest, contest.tried) == (900_000, 10_000)
+    contest.missed = 20
     assert contest.wants_room(20_000) > 0.0
 
 
