@@ -26,7 +26,8 @@ In the order of control flow:
 These build on:
 
 - `columns`      the columns of a table version, `ids` rows by id
-- `edges`        the edges of a type: `topology` built and extended, `topology_files` stored, `adjacency` the arrays
+- `edges`        the edges of a type: `topology` built and extended, `topology_files` stored, `adjacency` the arrays;
+                 of many edges they are made by `edge_sorting` and are `mapped_arrays`
 - `cache`        one memory budget for all of it
 - `arrays`       kinds of arrays and index calculations
 """

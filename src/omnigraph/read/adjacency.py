@@ -7,7 +7,7 @@ a commit changes it without copying it; every count over it is the same sum of t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise, repeat
 
@@ -15,7 +15,9 @@ import numpy as np
 
 from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import (
+    NO_EDGES,
     NO_POSITIONS,
+    EdgeRows,
     Ints,
     Mask,
     Positions,
@@ -24,8 +26,11 @@ from omnigraph.read.arrays import (
     runs,
     stable_order,
 )
+from omnigraph.read.edge_sorting import BLOCK_ROWS, in_order
+from omnigraph.read.mapped_arrays import mapped_arrays, repeated
 
 BLOCK_EDGES = 1 << 15
+IN_MEMORY_EDGES_MAX = 4_000_000  # more are sorted on disk, and their arrays are mapped
 
 
 @frozen
@@ -71,11 +76,29 @@ class Adjacency:
         cls, near: Positions, far: Positions, edge: Positions, sizes: tuple[int, int]
     ) -> Adjacency:
         """From edges in any order; `sizes` are the numbers of nodes at the two ends."""
-        order = stable_order(far, sizes[1])
-        order = order[stable_order(near[order], sizes[0])]
+        order = stable_order(far)
+        order = order[stable_order(near[order])]
         start = np.zeros(sizes[0] + 1, np.int64)
         np.cumsum(np.bincount(near, minlength=sizes[0]), out=start[1:])
         return cls(start, far[order], edge[order], sizes[1])
+
+    @classmethod
+    def of(cls, blocks: Iterable[EdgeRows], count: int, sizes: tuple[int, int]) -> Adjacency:
+        """From about `count` edges in any order; many are sorted on disk."""
+        if count > IN_MEMORY_EDGES_MAX:
+            return cls.on_disk(in_order(blocks, count, sizes), sizes)
+        near, far, edge = np.concatenate([NO_EDGES, *blocks]).T
+        return cls.build(near, far, edge, sizes)
+
+    @classmethod
+    def on_disk(cls, blocks: Iterable[EdgeRows], sizes: tuple[int, int]) -> Adjacency:
+        """From edges in order, in files that are mapped."""
+        made = mapped_arrays(blocks, sizes[0])
+        found = cls(
+            made.start, made.node, made.edge, sizes[1], simple=made.is_simple, is_mapped=True
+        )
+        found.__dict__["loops"] = made.loops
+        return found
 
     @property
     def near(self) -> int:
@@ -132,13 +155,26 @@ class Adjacency:
             return self
         if self.smaller is not None:
             return self.smaller.simplified.resized(self.near, self.far)
+        if len(self) > IN_MEMORY_EDGES_MAX:
+            return Adjacency.on_disk(self._each_once(), (self.near, self.far))
         kept = ~self._repeated
         start = np.concatenate(([0], np.cumsum(kept)))[self.start]
         return Adjacency(start, self.node[kept], self.edge[kept], self.far)
 
+    def _each_once(self) -> Iterator[EdgeRows]:
+        """Without repeated neighbours, block by block."""
+        last = None
+        for rows in self.blocks():
+            yield rows[~repeated(rows, last)]
+            last = rows[-1]
+
     def reversed(self) -> Adjacency:
         """The same edges seen from the other end."""
-        order = stable_order(self.node, self.far)
+        if len(self) > IN_MEMORY_EDGES_MAX:
+            sizes = (self.far, self.near)
+            blocks = map(turned, self.blocks())
+            return Adjacency.on_disk(in_order(blocks, len(self), sizes, by_far=False), sizes)
+        order = stable_order(self.node)
         start = np.zeros(self.far + 1, np.int64)
         np.cumsum(np.bincount(self.node, minlength=self.far), out=start[1:])
         near = np.repeat(np.arange(self.near, dtype=np.int32), self.degrees)
@@ -151,6 +187,16 @@ class Adjacency:
         longer = np.full(near - self.near, self.start[-1], np.int64)
         start = np.concatenate((self.start, longer))
         return Adjacency(start, self.node, self.edge, far, self.smaller or self)
+
+    def blocks(self) -> Iterator[EdgeRows]:
+        """Every edge in order, block by block."""
+        for low in range(0, len(self), BLOCK_ROWS):
+            high = min(low + BLOCK_ROWS, len(self))
+            first = int(self.start.searchsorted(low, "right")) - 1
+            last = int(self.start.searchsorted(high, "left"))
+            bounds = self.start[first : last + 1].clip(low, high)
+            near = np.repeat(np.arange(first, last, dtype=np.int32), bounds[1:] - bounds[:-1])
+            yield np.stack((near, self.node[low:high], self.edge[low:high]), axis=1)
 
     def counts(self, nodes: Whole) -> Ints:
         found: Ints = self.start[nodes + 1] - self.start[nodes]
@@ -222,6 +268,11 @@ class Adjacency:
         return pairwise(bounds.tolist())
 
 
+def turned(edges: EdgeRows) -> EdgeRows:
+    """The same edges seen from their other ends."""
+    return edges[:, [1, 0, 2]]
+
+
 def made_bytes(of: object, *names: str, shared: object = None) -> int:
     """The bytes of the cached properties so far, except the object itself and what is counted elsewhere."""
     parts = [of.__dict__.get(name) for name in names]
@@ -258,8 +309,8 @@ class Merged:
         """All of it as one; costs a copy."""
         if self.minus is None and self.plus is None:
             return self.base
-        near, far, edge = self.edges()
-        return Adjacency.build(near, far, edge, (self.base.near, self.base.far))
+        count = len(self.base) + (0 if self.plus is None else len(self.plus))
+        return Adjacency.of(self.blocks(), count, (self.base.near, self.base.far))
 
     @cached_property
     def simple(self) -> Merged:
@@ -306,15 +357,12 @@ class Merged:
             found = found - self.minus.degrees
         return found if self.plus is None else found + self.plus.degrees
 
-    def edges(self) -> tuple[Positions, Positions, Positions]:
-        """Near end, far end and position of every edge."""
-        base = self.base
-        kept = self._still_there(base.edge)
-        parts = [(base.sources[kept], base.node[kept], base.edge[kept])]
+    def blocks(self) -> Iterator[EdgeRows]:
+        """Every edge, block by block."""
+        for rows in self.base.blocks():
+            yield rows[self._still_there(rows[:, 2])]
         if self.plus is not None:
-            parts.append((self.plus.sources, self.plus.node, self.plus.edge))
-        near, far, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return near, far, edge
+            yield from self.plus.blocks()
 
     def hops(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Hop]:
         """Every edge that leaves these nodes, in blocks of these sizes; at least one block."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any, TypeVar
@@ -31,10 +32,13 @@ GROWTH = 8  # from one such block to the next
 RELEASED_BYTES_MIN = 64 << 20  # after a query that held more, free memory goes back to the system
 NOTED_BYTES_MIN = 1 << 20  # less is not shown by `explain`
 COLUMNS = "Columns"  # the operator that columns too large for the cache are charged to
-COLUMNS_HELP = (
-    "Raise OMNIGRAPH_MEMORY (a quarter of it keeps columns) or OMNIGRAPH_QUERY_MEMORY, or run the query with "
-    "engine='spark'."
-)
+TOPOLOGY = "Topology"  # and the one that makes the arrays of edges
+HELP = {
+    COLUMNS: "Raise OMNIGRAPH_MEMORY (a quarter of it keeps columns) or OMNIGRAPH_QUERY_MEMORY, or run the query with "
+    "engine='spark'.",
+    TOPOLOGY: "Run optimize, which stores the arrays of edges for all later queries, raise OMNIGRAPH_QUERY_MEMORY, or "
+    "run the query with engine='spark'.",
+}
 
 
 class MemoryExceeded(OmnigraphError):
@@ -179,7 +183,7 @@ class Budget:
         return MemoryExceeded(
             f"{operator} needs {self.bytes_used + size:,} bytes, more than the "
             f"{self.bytes_max:,} allowed for a query",
-            help=COLUMNS_HELP if operator == COLUMNS else None,
+            help=HELP.get(operator),
             details={
                 "operator": operator,
                 "limit": "query_memory_bytes_max",
@@ -280,6 +284,25 @@ def running(budget: Budget) -> object:
 
 def stopped(token: object) -> None:
     _running.reset(token)  # type: ignore[arg-type]
+
+
+@contextmanager
+def charged(operator: str, size: int) -> Iterator[None]:
+    """Charge memory to the query that runs in this thread, if one does, until it is no longer held."""
+    budget = _running.get()
+    if budget is None:
+        yield
+        return
+    with Held(budget, operator) as held:
+        held.set(size)
+        yield
+
+
+def spilled(size: int) -> None:
+    """Count what was written to disk for the query that runs in this thread."""
+    budget = _running.get()
+    if budget is not None:
+        budget.spilled(size)
 
 
 def checked(items: Iterable[T]) -> Iterator[T]:

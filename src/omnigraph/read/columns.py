@@ -8,7 +8,8 @@ has the fragment: a column is kept once, for a whole version, and its fragments 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -22,9 +23,9 @@ from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
 from omnigraph.read.arrays import NO_ROW, AnyArray, Ints, Mask, Positions
-from omnigraph.read.budget import Read, checked
+from omnigraph.read.budget import TOPOLOGY, Read, charged, checked
 from omnigraph.read.cache import Cache
-from omnigraph.read.ids import IdIndex
+from omnigraph.read.ids import IdIndex, IdStream
 from omnigraph.storage.objects import LargeObjects, locate, open_objects
 from omnigraph.storage.tables import ADDRESS, FragmentInfo, Table
 
@@ -309,14 +310,33 @@ class TableColumns:
 
     def _match(self, wanted: pa.Array) -> Positions:
         """Many ids together: one hash table over all of ours, discarded afterwards."""
-        ids = self.ids
-        live = None if self.live is None else self.everything
+        ids, live = self.ids, self._live_positions
         if live is not None and not len(live):
             return np.full(len(wanted), NO_ROW, np.int32)
         value_set = ids if live is None else ids.take(pa.array(live))
         at = pc.index_in(wanted, value_set=value_set).fill_null(NO_ROW)
         rows = at.to_numpy(zero_copy_only=False)
         return rows if live is None else np.where(rows < 0, np.int32(NO_ROW), live[rows])
+
+    @property
+    def _live_positions(self) -> Positions | None:
+        """The positions of all rows if they are not simply 0, 1, …"""
+        return None if self.live is None else self.everything
+
+    @contextmanager
+    def id_stream(self) -> Iterator[IdStream]:
+        """For looking up the ids of a whole table of edges; a large column is not kept for it."""
+        if self.n > LOAD_ROWS_MAX and not self.is_loaded("id"):
+            parts = [batch.column("id") for batch in checked(self.table.batches(["id"]))]
+        else:
+            live = self._live_positions
+            parts = [self.ids if live is None else self.ids.take(pa.array(live))]
+        ids = pa.chunked_array(parts, self.table.schema.field("id").type)
+        with (
+            charged(TOPOLOGY, IdStream.bytes_of(ids)),
+            IdStream(ids, self._live_positions) as stream,
+        ):
+            yield stream
 
     @property
     def _indices(self) -> list[Index]:

@@ -21,7 +21,8 @@ from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.columns import TableColumns, columns_of
 from omnigraph.read.context import Context
 from omnigraph.read.topology import Topology, TopologyTables, build, extend
-from omnigraph.read.topology_files import load_topology, store_topology
+from omnigraph.read.topology_files import load_topology, store_topology, topology_key
+from omnigraph.storage.local import mapped
 from omnigraph.storage.objects import large_objects
 from omnigraph.storage.tables import ADDRESS
 
@@ -105,9 +106,13 @@ def persist_topology(snapshot: Snapshot, edge: str, cache: Cache = SHARED) -> in
     if tables.edge.n < LOOKUP_EDGES_MIN:
         return 0
     found, _ = _obtain(tables, cache)
-    cache.put(("topology", tables.home), found, found.base.nbytes)
     root, path, _ = tables.edge.identity
-    return store_topology(large_objects(root), path, found)
+    store = large_objects(root)
+    size = store_topology(store, path, found)
+    if mapped(store, topology_key(path)) is not None:  # as other processes have it, not once more
+        found = load_topology(store, path) or found
+    cache.put(("topology", tables.home), found, found.base.nbytes)
+    return size
 
 
 # --- look-ups ----------------------------------------------------------------------------------------------------

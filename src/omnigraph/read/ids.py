@@ -1,12 +1,16 @@
-"""Finding rows by id among loaded ids: sorted hashes, looked up by binary search."""
+"""Finding rows by id among loaded ids: some by sorted hashes and binary search, a stream of many by one hash table."""
 
 from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from queue import SimpleQueue
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.read.arrays import NO_ROW, Ints, Positions
+from omnigraph.read.arrays import NO_POSITIONS, NO_ROW, Ints, Positions
 
 PIECE_ROWS = 1 << 16
 
@@ -55,6 +59,65 @@ class IdIndex:
             at[active] += 1
             active = active[at[active] < len(self._hashes)]
         return found
+
+
+class IdStream:
+    """Finds the rows of one batch of ids after the other with a single hash table, in threads of Arrow.
+
+    So that they have work, several batches are given before the first is taken.
+    """
+
+    def __init__(self, ids: pa.ChunkedArray, rows: Positions | None = None) -> None:
+        """`rows` are those of the ids, if they are not simply 0, 1, …"""
+        from pyarrow import acero  # it imports what most queries never need
+
+        self._rows = rows
+        self._given: SimpleQueue[pa.Array | None] = SimpleQueue()
+        self._lengths: deque[int] = deque()
+        self._kind = ids.type
+        schema = pa.schema({"id": ids.type})
+        source = pa.RecordBatchReader.from_batches(schema, self._batches(schema))
+        plan = [
+            acero.Declaration(
+                "record_batch_reader_source", acero.RecordBatchReaderSourceNodeOptions(source)
+            ),
+            acero.Declaration(
+                "project", acero.ProjectNodeOptions([pc.index_in(pc.field("id"), ids)], ["row"])
+            ),
+        ]
+        self._found = acero.Declaration.from_sequence(plan).to_reader()
+
+    @staticmethod
+    def bytes_of(ids: pa.ChunkedArray) -> int:
+        """About what it holds: the ids twice, and a table that becomes four times as large whenever it is half full."""
+        return 2 * int(ids.nbytes) + (16 << ((2 * len(ids)).bit_length() | 1))
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        while (ids := self._given.get()) is not None:
+            yield pa.record_batch([ids], schema)
+
+    def give(self, ids: pa.Array) -> None:
+        self._lengths.append(len(ids))
+        self._given.put(ids.cast(self._kind))
+
+    def take(self) -> Positions:
+        """The rows of the batch that was given first, -1 for ids that are not there."""
+        left, parts = self._lengths.popleft(), []
+        while left:
+            part = self._found.read_next_batch().column(0).fill_null(NO_ROW)
+            parts.append(part.to_numpy())
+            left -= len(part)
+        found = np.concatenate([NO_POSITIONS, *parts])
+        if self._rows is None or not len(self._rows):
+            return found
+        return np.where(found < 0, np.int32(NO_ROW), self._rows[found])
+
+    def __enter__(self) -> IdStream:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._given.put(None)
+        self._found.close()
 
 
 def _hashes(ids: pa.Array) -> Ints:

@@ -7,8 +7,11 @@ fragments of the three tables, so a branch uses what was built for another.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +19,19 @@ import pyarrow as pa
 from omnigraph.expressions.lists import ranges
 from omnigraph.lang.ir import Direction
 from omnigraph.model.frozen import frozen
-from omnigraph.read.adjacency import Adjacency, Merged, made_bytes
-from omnigraph.read.arrays import NO_POSITIONS, Mask, Positions
+from omnigraph.read.adjacency import Adjacency, Merged, made_bytes, turned
+from omnigraph.read.arrays import NO_POSITIONS, EdgeRows, Mask, Positions
 from omnigraph.read.budget import checked
-from omnigraph.read.columns import TableColumns
-from omnigraph.storage.tables import FragmentInfo
+from omnigraph.read.columns import WANTED_PART, TableColumns
+from omnigraph.read.edge_sorting import BLOCK_ROWS
+from omnigraph.storage.tables import ADDRESS, FragmentInfo
 
 Fragments = tuple[FragmentInfo, ...]
 Edges = tuple[Positions, Positions, Positions]  # sources, destinations, positions in the edge table
 
-GROUP_ROWS = 4_000_000  # edges whose endpoints are held as text together
+ENDS = ("src", "dst")
+FEW_EDGES_MAX = 1 << 17  # whose ends are looked up together
+BATCHES_AHEAD = 8  # of edges whose ends are being looked up
 CHANGED_MIN = 20_000  # fewer changed edges than this are always kept beside the big arrays
 CHANGED_PART = 50  # and otherwise up to one in this many
 
@@ -83,10 +89,9 @@ class Base:
     @cached_property
     def both(self) -> Adjacency:
         """Of edges within one type: every edge from both its ends."""
-        edges = _both_ways((self.out.sources, self.out.node, self.out.edge))
         size = max(self.out.near, self.out.far)
-        assert edges is not None  # noqa: S101
-        return Adjacency.build(*edges, (size, size))
+        back = (turned(rows[rows[:, 0] != rows[:, 1]]) for rows in self.out.blocks())
+        return Adjacency.of(chain(self.out.blocks(), back), 2 * len(self.out), (size, size))
 
     @property
     def nbytes(self) -> int:
@@ -95,7 +100,7 @@ class Base:
 
     def touching(self, src: Positions, dst: Positions, edges: Positions) -> Edges:
         """The edges at these positions or with an end at one of these nodes."""
-        hit = np.zeros(len(self.out), np.bool_)
+        marked = []
         for stale, column, size in (
             (dst, self.out.node, self.out.far),
             (edges, self.out.edge, self.edges),
@@ -104,10 +109,14 @@ class Base:
             if len(known):
                 marks = np.zeros(size, np.bool_)
                 marks[known] = True
-                hit |= marks[column]
+                marked.append((marks, column))
         known = src[src < self.out.near]
-        hit[ranges(self.out.start[known], self.out.counts(known))] = True
-        at = np.flatnonzero(hit)
+        found = [ranges(self.out.start[known], self.out.counts(known))]
+        for low in range(0, len(self.out) if marked else 0, BLOCK_ROWS):
+            some = slice(low, low + BLOCK_ROWS)
+            hits = [marks[column[some]] for marks, column in marked]
+            found.append(np.flatnonzero(np.logical_or.reduce(hits)) + low)
+        at = np.unique(np.concatenate(found))
         near = (self.out.start.searchsorted(at, "right") - 1).astype(np.int32)
         return near, self.out.node[at], self.out.edge[at]
 
@@ -199,34 +208,56 @@ def _turned(edges: Edges | None) -> Edges | None:
 
 def build(tables: TopologyTables) -> Topology:
     """From the endpoints of all edges."""
-    parts = [_placed(tables, *group) for group in _groups(tables.edge)]
-    src, dst, edge = _joined(parts)
-    out = Adjacency.build(src, dst, edge, (tables.src.n, tables.dst.n))
-    return Topology(tables.made_of, Base(out, tables.edge.n), None, None)
+    sizes, edge = (tables.src.n, tables.dst.n), tables.edge
+    few = edge.rows <= max(FEW_EDGES_MAX, max(sizes) // WANTED_PART)
+    blocks = _few(tables) if few else _many(tables)
+    out = Adjacency.of(blocks, edge.rows, sizes)
+    return Topology(tables.made_of, Base(out, edge.n), None, None)
 
 
-def _groups(edge: TableColumns) -> Iterator[tuple[pa.Table, Positions]]:
-    """The endpoints as text with their positions, in blocks that keep the text in bounds."""
-    positions, start, rows = edge.everything, 0, 0
-    held: list[pa.RecordBatch] = []
-    for batch in checked(edge.table.batches(["src", "dst"])):
-        held.append(batch)
-        rows += batch.num_rows
-        if rows - start >= GROUP_ROWS:
-            yield pa.Table.from_batches(held), positions[start:rows]
-            held, start = [], rows
-    if held:
-        yield pa.Table.from_batches(held), positions[start:rows]
+def _few(tables: TopologyTables) -> Iterator[EdgeRows]:
+    """All edges at once, as the columns of ids can look them up."""
+    batches = list(checked(tables.edge.table.batches(ENDS)))
+    if batches:
+        yield _found(tables, pa.Table.from_batches(batches), tables.edge.everything)
+
+
+def _many(tables: TopologyTables) -> Iterator[EdgeRows]:
+    """All edges, block by block, with both their ends looked up in one hash table of each node type."""
+    with ExitStack() as stack:
+        src = stack.enter_context(tables.src.id_stream())
+        dst = src if tables.dst is tables.src else stack.enter_context(tables.dst.id_stream())
+        given: deque[Positions] = deque()
+        for batch in checked(tables.edge.table.batches(ENDS, with_address=True)):
+            src.give(batch.column("src"))
+            dst.give(batch.column("dst"))
+            given.append(tables.edge.positions_at(batch.column(ADDRESS)))
+            if len(given) > BATCHES_AHEAD:
+                yield _whole(src.take(), dst.take(), given.popleft())
+        for positions in given:
+            yield _whole(src.take(), dst.take(), positions)
+
+
+def _whole(src: Positions, dst: Positions, edge: Positions) -> EdgeRows:
+    """Edges as rows; one without its node (which validation rules out) is left out."""
+    rows = np.stack((src, dst, edge), axis=1)
+    there = (src >= 0) & (dst >= 0)
+    return rows if there.all() else rows[there]
+
+
+def _found(tables: TopologyTables, ends: pa.Table, positions: Positions) -> EdgeRows:
+    """Edges with their ends as node positions."""
+    src, dst = ends.column("src").combine_chunks(), ends.column("dst").combine_chunks()
+    if tables.src is tables.dst:
+        src, dst = np.split(tables.src.find_all(pa.concat_arrays([src, dst])), 2)
+    else:
+        src, dst = tables.src.find_all(src), tables.dst.find_all(dst)
+    return _whole(src, dst, positions)
 
 
 def _placed(tables: TopologyTables, ends: pa.Table, positions: Positions) -> Edges:
-    """Edges with their ends as node positions; one without its node (which validation rules out) is left out."""
-    src = tables.src.find_all(ends.column("src").combine_chunks())
-    dst = tables.dst.find_all(ends.column("dst").combine_chunks())
-    if not len(src) or (src.min() >= 0 and dst.min() >= 0):
-        return src, dst, positions
-    whole = (src >= 0) & (dst >= 0)
-    return src[whole], dst[whole], positions[whole]
+    near, far, edge = _found(tables, ends, positions).T
+    return near, far, edge
 
 
 def _joined(parts: list[Edges]) -> Edges:
@@ -239,6 +270,9 @@ def _joined(parts: list[Edges]) -> Edges:
 def extend(old: Topology, tables: TopologyTables) -> Topology | None:
     """The topology of other versions of the same tables, made from the unchanged part; None if too much changed."""
     made_of = old.made_of
+    limit = max(CHANGED_MIN, len(old.base.out) // CHANGED_PART)
+    if any(rows > limit for rows in _replaced_rows(made_of, tables)):
+        return None
     stale = [
         _stale(made_of.edge, tables.edge),
         _stale(made_of.src, tables.src),
@@ -247,7 +281,6 @@ def extend(old: Topology, tables: TopologyTables) -> Topology | None:
     if any(s is None for s in stale) or not _holds(old.base, tables):
         return None
     edges, src, dst = (s if s is not None else NO_POSITIONS for s in stale)
-    limit = max(CHANGED_MIN, len(old.base.out) // CHANGED_PART)
     if max(len(edges), len(src), len(dst)) > limit:
         return None
     gone = old.base.touching(src, dst, edges) if len(edges) + len(src) + len(dst) else _joined([])
@@ -263,6 +296,16 @@ def extend(old: Topology, tables: TopologyTables) -> Topology | None:
     if len(added[0]) > limit:
         return None
     return Topology(tables.made_of, old.base, _or_none(lost), _or_none(added))
+
+
+def _replaced_rows(old: MadeOf, new: TopologyTables) -> Iterator[int]:
+    """How many rows are in fragments that have gone, and in those of edges that are new."""
+    for before, after in ((old.edge, new.edge), (old.src, new.src), (old.dst, new.dst)):
+        kept = {f.files for f in after.fragments}
+        yield sum(f.physical_rows for f in before if f.files not in kept)
+    known = {f.files for f in old.edge}
+    added = (f for f in new.edge.fragments if f.files not in known)
+    yield sum(f.physical_rows - f.deleted_rows for f in added)
 
 
 def _holds(base: Base, tables: TopologyTables) -> bool:
@@ -308,7 +351,7 @@ def _split(plus: Edges | None, stale: Edges) -> tuple[Edges, Positions]:
 def _read_again(tables: TopologyTables, positions: Positions) -> Iterator[Edges]:
     """Edges that stayed while a node at an end of them moved."""
     if len(positions):
-        ends = tables.edge.table.take(tables.edge.addresses(positions), ["src", "dst"])
+        ends = tables.edge.table.take(tables.edge.addresses(positions), ENDS)
         yield _placed(tables, ends, positions)
 
 
@@ -320,7 +363,7 @@ def _read_new(old: Topology, tables: TopologyTables) -> Iterator[Edges]:
         before = known.get(fragment.files)
         if before is None:
             live = np.flatnonzero(edge.fragment_live(fragment)).astype(np.int32)
-            batches = list(edge.table.batches(["src", "dst"], fragments=[fragment.fragment_id]))
+            batches = list(edge.table.batches(ENDS, fragments=[fragment.fragment_id]))
             if batches:
                 yield _placed(tables, pa.Table.from_batches(batches), live + np.int32(start))
         elif before.deleted_rows and before.identity != fragment.identity:

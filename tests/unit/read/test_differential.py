@@ -20,9 +20,11 @@ from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.lang.query import compile_query
 from omnigraph.read import (
     Cache,
+    adjacency,
     arrays,
     budget,
     columns,
+    edge_sorting,
     edges,
     expand,
     groups,
@@ -30,6 +32,7 @@ from omnigraph.read import (
     scan,
     shortest,
     sorting,
+    topology,
     walk,
 )
 from tests.support.comparing import (
@@ -136,8 +139,17 @@ def test_nothing_is_loaded_and_everything_is_looked_up(
             check(graph, data, number * 1000 + i, Cache())
 
 
-def test_every_state_of_a_changing_graph_is_read_with_one_cache(tmp_path: Path) -> None:
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_every_state_of_a_changing_graph_is_read_with_one_cache(
+    on_disk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Topology and columns are carried from version to version, forwards and backwards."""
+    if on_disk:
+        monkeypatch.setattr(adjacency, "IN_MEMORY_EDGES_MAX", 0)
+        monkeypatch.setattr(topology, "FEW_EDGES_MAX", 0)
+        for name in ("PART_EDGES", "BLOCK_ROWS"):
+            monkeypatch.setattr(edge_sorting, name, 3)
+        monkeypatch.setattr(columns, "LOAD_ROWS_MAX", 0)
     for number, graph, data in graphs(tmp_path, 4000):
         rng, cache = random.Random(number), Cache()
         states = [(graph.now(), copy(data))]

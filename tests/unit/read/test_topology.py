@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import cast
@@ -10,13 +11,16 @@ from typing import cast
 import numpy as np
 import pytest
 
+from omnigraph.errors import Cancelled
 from omnigraph.lang.ir import Direction
 from omnigraph.read import adjacency as adjacency_module
+from omnigraph.read import columns as columns_module
 from omnigraph.read import edges as edges_module
 from omnigraph.read import topology as topology_module
 from omnigraph.read import topology_files
 from omnigraph.read.adjacency import Adjacency, Merged
-from omnigraph.read.arrays import AnyArray, runs
+from omnigraph.read.arrays import NO_EDGES, AnyArray, runs
+from omnigraph.read.budget import Budget, running, stopped
 from omnigraph.read.cache import Cache
 from omnigraph.read.columns import columns_of
 from omnigraph.read.edges import persist_topology
@@ -48,7 +52,7 @@ def pairs(
     topology: Topology, found: TopologyTables, direction: Direction
 ) -> list[tuple[str, str, str]]:
     """Every edge as (near, far, id), from the view of a direction."""
-    near, far, edge = topology.view(direction).edges()
+    near, far, edge = np.concatenate([NO_EDGES, *topology.view(direction).blocks()]).T
     ids = found.src.ids
     rows = zip(near.tolist(), far.tolist(), edge.tolist(), strict=True)
     return sorted((ids[n].as_py(), ids[f].as_py(), found.edge.ids[e].as_py()) for n, f, e in rows)
@@ -68,6 +72,46 @@ def test_both_directions_hold_the_same_edges(graph: Graph) -> None:
         (a, b, c) for a, b, c in pairs(made, found, Direction.IN)
     ) or sorted((f, n, e) for n, f, e in out) == pairs(made, found, Direction.IN)
     assert len(out) == 6
+
+
+@pytest.fixture
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of any size are made on disk."""
+    for module in (adjacency_module, topology_module):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(adjacency_module, "IN_MEMORY_EDGES_MAX", 0)
+    monkeypatch.setattr(topology_module, "FEW_EDGES_MAX", 0)
+    monkeypatch.setattr(columns_module, "LOAD_ROWS_MAX", 0)
+
+
+def test_a_topology_made_on_disk_is_the_same(graph: Graph, on_disk: None) -> None:
+    graph.delete("Next", ["n1"])
+    graph.delete("Item", ["i1", "i4"])
+    graph.append("Item", items(1, 7))
+    graph.append("Next", [*links([(7, 1), (1, 7), (5, 9)], 80)])
+    found = tables(graph, Cache())
+    made = build(found)
+    assert made.base.out.is_mapped
+    expected = [("i0", "i1"), ("i0", "i1"), ("i1", "i7"), ("i2", "i0"), ("i2", "i2"), ("i7", "i1")]
+    assert [(n, f) for n, f, _ in pairs(made, found, Direction.OUT)] == expected
+    assert sorted((f, n) for n, f, _ in pairs(made, found, Direction.IN)) == expected
+    assert made.base.into.is_mapped
+    assert made.base.nbytes == 0
+
+
+def test_making_one_ends_when_its_query_does(graph: Graph, on_disk: None) -> None:
+    found, cancelled = tables(graph, Cache()), 0
+    for allowed in range(100):
+        token = running(Budget(cancelled=partial(next, iter([False] * allowed), True)))
+        try:
+            made = build(found)
+            break
+        except Cancelled:
+            cancelled += 1
+        finally:
+            stopped(token)
+    assert cancelled >= 4
+    assert len(made.base.out) == 6
 
 
 def test_random_commits_extend_to_what_building_anew_gives(graph: Graph) -> None:
@@ -105,6 +149,7 @@ def test_too_many_changes_are_built_anew(graph: Graph, monkeypatch: pytest.Monke
     cache = Cache()
     known = build(tables(graph, cache))
     graph.append("Next", links([(0, 3), (0, 4), (0, 5)], 50))
+    monkeypatch.setattr(topology_module, "_read_new", None)  # that many are not even read
     assert extend(known, tables(graph, cache)) is None
 
 
@@ -256,6 +301,25 @@ def test_of_a_large_file_only_what_is_walked_is_read(
     for damaged in (whole[:-64], whole + bytes(64), whole[:-1] + b"\x01"):
         store.put(topology_key("edges/x"), damaged)
         assert load_topology(store, "edges/x") is None
+
+
+def test_maintenance_stores_what_was_made_on_disk_and_uses_it_from_there(
+    graph: Graph, on_disk: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edges_module, "LOOKUP_EDGES_MIN", 1)
+    cache, edge_path = Cache(), graph.snapshot.ref(graph.catalog.edges["Next"].table_id).path
+    persist_topology(graph.snapshot, "Next", cache)
+    graph.append("Next", links([(4, 5)], 60))
+    assert persist_topology(graph.snapshot, "Next", cache) > 0
+    found = tables(graph, cache)
+    kept = cache.get(("topology", found.home))
+    stored = load_topology(cast(LargeObjects, open_objects(locate(graph.snapshot.root))), edge_path)
+    assert stored is not None
+    for one in (kept, stored):
+        assert one.made_of == found.made_of
+        assert pairs(one, found, Direction.IN) == pairs(build(found), found, Direction.IN)
+    assert kept.base.out.start.base is not None
+    assert not isinstance(kept.base.out.start.base, np.memmap), "not the arrays it was made in"
 
 
 def test_a_stored_topology_takes_sixteen_bytes_an_edge(graph: Graph, store: LargeObjects) -> None:
