@@ -1,7 +1,7 @@
 """Access to the edges of a type: the topology in memory, from its file, or built; or a look-up in storage.
 
-A small frontier in a process that has no topology yet is answered through the index on `src` or `dst`. Repeated
-look-ups load the topology.
+A small frontier in a process that has no topology yet is answered through the index on `src` or `dst`, or of a large
+table by reading all its ends once, which costs a small part of building. Repeated look-ups load the topology.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.lang.ir import Bound, Direction
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.frozen import frozen
-from omnigraph.read.adjacency import Hop
+from omnigraph.read.adjacency import IN_MEMORY_EDGES_MAX, Hop
 from omnigraph.read.arrays import NO_ROW, Positions
 from omnigraph.read.cache import SHARED, Cache
 from omnigraph.read.columns import TableColumns, columns_of
@@ -30,6 +30,7 @@ LOOKUP_FRONTIER_MAX = 64  # nodes
 LOOKUP_EDGES_MIN = 100_000  # a smaller table is loaded right away
 LOOKUP_EDGES_MAX = 2_000  # that a frontier is expected to have
 LOOKUPS_MAX = 3  # then the topology pays
+SCANS_MAX = 8  # the same where no index helps: building the topology of a large table costs that of some thirty
 WORDS = {Direction.OUT: ("src", "dst"), Direction.IN: ("dst", "src")}
 
 
@@ -129,11 +130,17 @@ def prefers_lookup(edge: str, direction: Direction, frontier: int, ctx: Context)
     near = tables.src if direction is Direction.OUT else tables.dst
     if frontier * columns.rows > LOOKUP_EDGES_MAX * near.rows:
         return False
-    if not _is_indexed(columns, WORDS[direction][0]):
-        return False
     done = ctx.cache.get(("lookups", columns.identity)) or 0
+    if done >= _lookups_max(columns, WORDS[direction][0]):
+        return False
     ctx.cache.put(("lookups", columns.identity), done + 1, 64)
-    return bool(done < LOOKUPS_MAX)
+    return True
+
+
+def _lookups_max(columns: TableColumns, column: str) -> int:
+    if _is_indexed(columns, column):
+        return LOOKUPS_MAX
+    return SCANS_MAX if columns.rows > IN_MEMORY_EDGES_MAX else 0
 
 
 def _is_indexed(columns: TableColumns, column: str) -> bool:

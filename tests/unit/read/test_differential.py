@@ -145,10 +145,13 @@ def test_every_state_of_a_changing_graph_is_read_with_one_cache(
 ) -> None:
     """Topology and columns are carried from version to version, forwards and backwards."""
     if on_disk:
-        monkeypatch.setattr(adjacency, "IN_MEMORY_EDGES_MAX", 0)
+        for module in (adjacency, edges):
+            monkeypatch.setattr(module, "IN_MEMORY_EDGES_MAX", 0)
         monkeypatch.setattr(topology, "FEW_EDGES_MAX", 0)
         for name in ("PART_EDGES", "BLOCK_ROWS"):
             monkeypatch.setattr(edge_sorting, name, 3)
+        monkeypatch.setattr(edges, "LOOKUP_EDGES_MIN", 1)
+        monkeypatch.setattr(edges, "SCANS_MAX", 2)
         monkeypatch.setattr(columns, "LOAD_ROWS_MAX", 0)
     for number, graph, data in graphs(tmp_path, 4000):
         rng, cache = random.Random(number), Cache()

@@ -10,6 +10,7 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.read import edges as edges_module
+from omnigraph.read.cache import Cache
 from tests.support.snapshots import Graph, ask, make_graph
 
 SCHEMA = "node Item { code: String @key  size: I64? }\nedge Next: Item -> Item"
@@ -62,6 +63,25 @@ def test_a_look_up_is_shown_instead_of_a_topology(
     expand = next(o for o in operators(plan) if o["operator"] == "Expand")
     assert expand["edges"] == "looked up by src"
     assert "topology" not in expand
+
+
+def test_few_nodes_of_a_large_table_are_looked_up_a_few_times_without_an_index(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edges_module, "LOOKUP_EDGES_MIN", 1)
+    cache = Cache()
+
+    def how() -> tuple[object, object]:
+        plan = ask(graph, TEXT, explain=True, cache=cache).explain().to_json()
+        expand = next(o for o in operators(plan) if o["operator"] == "Expand")
+        return expand.get("edges"), expand.get("topology")
+
+    assert how() == (None, "built")
+    cache.clear()
+    monkeypatch.setattr(edges_module, "IN_MEMORY_EDGES_MAX", 0)
+    for _ in range(edges_module.SCANS_MAX):
+        assert how() == ("looked up by src", None)
+    assert how() == (None, "built")
 
 
 def test_a_run_that_was_not_recorded_cannot_be_explained(graph: Graph) -> None:
