@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from omnigraph.read.arrays import (
     runs,
     stable_order,
 )
+from omnigraph.read.budget import checked
 from omnigraph.read.edge_sorting import BLOCK_ROWS, in_order
-from omnigraph.read.mapped_arrays import mapped_arrays, repeated
+from omnigraph.read.mapped_arrays import mapped_arrays
 
 BLOCK_EDGES = 1 << 15
 IN_MEMORY_EDGES_MAX = 4_000_000  # more are sorted on disk, and their arrays are mapped
@@ -122,14 +123,18 @@ class Adjacency:
     @cached_property
     def is_simple(self) -> bool:
         """No node has a repeated neighbour."""
-        return not self._repeated.any() if self.smaller is None else self.smaller.is_simple
+        if self.smaller is not None:
+            return self.smaller.is_simple
+        return all(self._first_of_each(low, high).all() for low, high in self._blocks())
 
-    @property
-    def _repeated(self) -> Mask:
-        again = np.zeros(len(self.node), np.bool_)
-        np.equal(self.node[1:], self.node[:-1], out=again[1:])
-        again[self.start[:-1][self.degrees > 0]] = False
-        return again
+    def _first_of_each(self, low: int, high: int) -> Mask:
+        """Of the edges of consecutive nodes, which are the first to their neighbour."""
+        starts = self.start[low : high + 1] - self.start[low]
+        some = self.node[self.start[low] : self.start[high]]
+        found = np.ones(len(some), np.bool_)
+        np.not_equal(some[1:], some[:-1], out=found[1:])
+        found[starts[starts < len(some)]] = True
+        return found
 
     @cached_property
     def sources(self) -> Positions:
@@ -151,22 +156,7 @@ class Adjacency:
     @cached_property
     def simplified(self) -> Adjacency:
         """Without repeated neighbours."""
-        if self.is_simple:
-            return self
-        if self.smaller is not None:
-            return self.smaller.simplified.resized(self.near, self.far)
-        if len(self) > IN_MEMORY_EDGES_MAX:
-            return Adjacency.on_disk(self._each_once(), (self.near, self.far))
-        kept = ~self._repeated
-        start = np.concatenate(([0], np.cumsum(kept)))[self.start]
-        return Adjacency(start, self.node[kept], self.edge[kept], self.far)
-
-    def _each_once(self) -> Iterator[EdgeRows]:
-        """Without repeated neighbours, block by block."""
-        last = None
-        for rows in self.blocks():
-            yield rows[~repeated(rows, last)]
-            last = rows[-1]
+        return self if self.is_simple else Simplified(self)
 
     def reversed(self) -> Adjacency:
         """The same edges seen from the other end."""
@@ -199,7 +189,9 @@ class Adjacency:
             yield np.stack((near, self.node[low:high], self.edge[low:high]), axis=1)
 
     def counts(self, nodes: Whole) -> Ints:
-        found: Ints = self.start[nodes + 1] - self.start[nodes]
+        """How many edges leave each of these nodes."""
+        made = "degrees" in self.__dict__  # of all nodes: few read only their own part of a file
+        found: Ints = self.degrees[nodes] if made else self.start[1:][nodes] - self.start[nodes]
         return found
 
     def hops(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Hop]:
@@ -251,14 +243,18 @@ class Adjacency:
         """For every near node the sum of the values of its neighbours."""
         found = np.empty(self.near, np.int64)
         sums = np.zeros(0, np.int64)
-        for low, high in self._blocks():
+        for low, high in checked(self._blocks()):
             first = self.start[low : high + 1] - self.start[low]
             count = int(first[-1])
             if len(sums) <= count:
                 sums = np.zeros(count + 1, np.int64)
-            reached = self.node[self.start[low] : self.start[high]]
-            np.cumsum(values[reached], out=sums[1 : count + 1])
+            np.cumsum(self._of_neighbours(values, low, high), out=sums[1 : count + 1])
             np.subtract(sums[first[1:]], sums[first[:-1]], out=found[low:high])
+        return found
+
+    def _of_neighbours(self, values: Ints | Mask, low: int, high: int) -> Ints | Mask:
+        """The values of the neighbours of consecutive nodes, edge by edge."""
+        found: Ints | Mask = values[self.node[self.start[low] : self.start[high]]]
         return found
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
@@ -271,6 +267,52 @@ class Adjacency:
 def turned(edges: EdgeRows) -> EdgeRows:
     """The same edges seen from their other ends."""
     return edges[:, [1, 0, 2]]
+
+
+class Simplified(Adjacency):
+    """The same edges, each neighbour once: runs are ascending, so repetitions are left out as they are read."""
+
+    def __init__(self, every: Adjacency) -> None:
+        super().__init__(every.start, every.node, every.edge, every.far, simple=True)
+        self._before = None if every.smaller is None else every.smaller.simplified
+
+    @property
+    def nbytes(self) -> int:
+        """The arrays are counted where they come from."""
+        return made_bytes(self, "degrees")
+
+    @cached_property
+    def degrees(self) -> Ints:
+        if self._before is None:
+            return self.pull(np.ones(self.far, np.bool_))
+        known = self._before.degrees
+        return np.concatenate((known, np.zeros(self.near - len(known), np.int64)))
+
+    def hops(self, nodes: Whole, sizes: Iterator[int]) -> Iterator[Hop]:
+        """The first edge to every neighbour of these nodes, in blocks of at most these sizes."""
+        starts = self.start[nodes]
+        for source, at in runs(starts, self.counts(nodes), sizes):
+            node = self.node[at]
+            new = np.ones(len(at), np.bool_)
+            np.not_equal(node[1:], node[:-1], out=new[1:])
+            new[1:] |= source[1:] != source[:-1]
+            if len(at) and at[0] > starts[source[0]]:  # the run began in the block before
+                new[0] = self.node[at[0] - 1] != node[0]
+            kept = np.flatnonzero(new)
+            yield Hop(source[kept], node[kept], self.edge[at[kept]])
+
+    def counts(self, nodes: Whole) -> Ints:
+        """Repetitions included: what it takes to read them."""
+        found: Ints = self.start[1:][nodes] - self.start[nodes]
+        return found
+
+    def times(self, near: Whole, far: Whole) -> Ints:
+        return self.has(near, far).astype(np.int64)
+
+    def _of_neighbours(self, values: Ints | Mask, low: int, high: int) -> Ints | Mask:
+        found = super()._of_neighbours(values, low, high)
+        found[~self._first_of_each(low, high)] = 0
+        return found
 
 
 def made_bytes(of: object, *names: str, shared: object = None) -> int:
@@ -402,9 +444,16 @@ class Merged:
         kept: Mask = self._gone[at] != edges
         return kept
 
+    def counts(self, nodes: Whole) -> Ints:
+        """How many edges leave each of these nodes; of parallel ones all, to be read if not to be followed."""
+        found = self.base.counts(nodes)
+        if self.minus is not None:
+            found = found - self.minus.counts(nodes)
+        return found if self.plus is None else found + self.plus.counts(nodes)
+
     def total(self, nodes: Whole) -> int:
-        """How many edges leave these nodes."""
-        return int(self.degrees[nodes].sum())
+        """The same for all of them together."""
+        return int(self.counts(nodes).sum())
 
     def has(self, near: Whole, far: Whole) -> Mask:
         if self.minus is None and self.plus is None:
@@ -420,13 +469,12 @@ class Merged:
 
     def reached(self, nodes: Whole, sizes: Iterator[int]) -> Positions:
         """The set of neighbours of these nodes, ascending."""
-        found = [distinct(part, self.base.far) for part in self.neighbours(nodes, sizes)]
-        once: Positions = found[0] if len(found) == 1 else _union(found, self.base.far)
-        return once
-
-
-def _union(parts: list[Positions], size: int) -> Positions:
-    marks = np.zeros(size, np.bool_)
-    for part in parts:
-        marks[part] = True
-    return np.flatnonzero(marks).astype(np.int32)
+        parts = checked(self.neighbours(nodes, sizes))
+        first, second = next(parts), next(parts, None)
+        if second is None:
+            once: Positions = distinct(first, self.base.far)
+            return once
+        marks = np.zeros(self.base.far, np.bool_)
+        for part in chain((first, second), parts):
+            marks[part] = True
+        return np.flatnonzero(marks).astype(np.int32)

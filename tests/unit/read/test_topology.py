@@ -187,8 +187,17 @@ def test_sums_and_memberships_agree_with_the_edges_written_out(
     ends = np.array(every)
     assert merged.has(ends[:, 0], ends[:, 1]).tolist() == [pair in there for pair in every]
     for size in (2, 100):
-        found = np.concatenate([*merged.simple.neighbours(np.arange(7), repeat(size))])
-        assert sorted(found.tolist()) == sorted(f for _, f in set(there))
+        hops = list(merged.simple.hops(np.arange(7), repeat(size)))
+        found = [(n, f) for hop in hops for n, f in zip(hop.source, hop.node, strict=True)]
+        assert sorted(found) == sorted(set(there))
+        assert all(len(hop.node) <= size for hop in hops)
+    once = merged.simple
+    assert once.degrees.tolist() == [len({f for n, f in there if n == i}) for i in range(7)]
+    assert once.pull(values).tolist() == [
+        sum(values[f] for n, f in set(there) if n == i) for i in range(7)
+    ]
+    assert once.has(ends[:, 0], ends[:, 1]).tolist() == [pair in there for pair in every]
+    assert once.base.node is base.node or base.is_simple  # nothing is copied
 
 
 def test_what_queries_make_of_a_topology_is_counted(graph: Graph) -> None:
