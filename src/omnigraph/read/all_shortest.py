@@ -18,9 +18,10 @@ from omnigraph.read.budget import Held, checked
 from omnigraph.read.context import Context
 from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import COUNT_MAX, Entities, Paths, Rows
-from omnigraph.read.walk import Space, layers, levels, meet
+from omnigraph.read.walk import Followed, Space, layers, levels, meet
 
 LISTED_MAX = 1 << 24  # paths an operator lists
+ADDED_BYTES = 128  # of an edge while it is added to those of all shortest paths
 NOTHING: Ints = np.empty(0, np.int64)
 
 
@@ -106,11 +107,11 @@ class EveryFinder:
         for distance, level in enumerate(self._levels(source, wanted)):
             if distance:
                 ways.distance[level] = distance
-                ways.add(*self._edges(before, ways, distance))
+                ways.add(*self._edges(before, ways, distance, held))
             held.set(ways.nbytes)
             before = level
         if self.space.loops is not None and self.space.loops[source] and self.op.max_hops:
-            near, node, code, edge = self._edges(np.array([source]), ways, 0)
+            near, node, code, edge = self._edges(np.array([source]), ways, 0, held)
             ways.distance[ways.itself] = 1
             ways.add(near, np.full_like(node, ways.itself), code, edge)
         ways.count()
@@ -130,11 +131,16 @@ class EveryFinder:
             if not left:
                 return
 
-    def _edges(self, before: Whole, ways: _Ways, distance: int) -> tuple[Ints, Ints, Ints, Ints]:
+    def _edges(
+        self, before: Whole, ways: _Ways, distance: int, held: Held
+    ) -> tuple[Ints, Ints, Ints, Ints]:
         """The edges from one level to that of a distance: where from, where to, their types and positions."""
-        source, node, code, edge = self.space.edges(before, self.edge_types)
-        kept = np.flatnonzero(ways.distance[node] == distance)
-        return before[source[kept]].astype(np.int64), node[kept], code[kept], edge[kept]
+        parts = []
+        for some in self.space.edges(before, self.edge_types, self.ctx.sizes()):
+            parts.append(some.take(np.flatnonzero(ways.distance[some.node] == distance)))
+            held.add(ADDED_BYTES * len(parts[-1].node))
+        found = Followed.joined(parts)
+        return before[found.source].astype(np.int64), found.node, found.code, found.edge
 
     # --- as rows -----------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -16,7 +17,16 @@ from omnigraph.lang import ir
 from omnigraph.lang.tree import variables
 from omnigraph.model.frozen import frozen
 from omnigraph.read.adjacency import Hop, Merged
-from omnigraph.read.arrays import Ints, Mask, Whole, distinct, runs
+from omnigraph.read.arrays import (
+    NO_POSITIONS,
+    AnyArray,
+    Ints,
+    Mask,
+    Positions,
+    Whole,
+    distinct,
+    runs,
+)
 from omnigraph.read.budget import checked
 from omnigraph.read.context import Context
 from omnigraph.read.edges import look_up, prefers_lookup, topology
@@ -260,15 +270,45 @@ def _from_destinations(plain: _Plain, rows: Rows, source: Whole, chosen: Whole) 
 # --- one hop, several edge types or node types -------------------------------------------------------------------
 
 
+@frozen
+class _FoundEdges:
+    """Edges found from rows: the row, and the types (as indices) and positions of the destination and the edge."""
+
+    row: Ints
+    far: Positions
+    node: Positions
+    code: Positions
+    edge: Positions
+
+    def take(self, index: Ints) -> _FoundEdges:
+        return _FoundEdges(
+            self.row[index], self.far[index], self.node[index], self.code[index], self.edge[index]
+        )
+
+    @property
+    def columns(self) -> tuple[AnyArray, ...]:
+        return self.row, self.far, self.node, self.code, self.edge
+
+
+NOTHING_FOUND = _FoundEdges(np.empty(0, np.int64), *[NO_POSITIONS] * 4)
+
+
 def _hop_anyhow(step: PlanStep, op: ir.Expand, rows: Rows, ctx: Context) -> Iterator[Rows]:
-    """One block for as many rows as have destinations that fit; those of one row stay together."""
-    ends, start = np.cumsum(_edges_of_rows(op, rows, ctx)), 0
-    for size in ctx.sizes(step.early):
-        before = int(ends[start - 1]) if start else 0
-        end = max(start + 1, int(ends.searchsorted(before + size, "right")))
-        ctx.check()
-        yield _hop_of_some(op, rows.slice(slice(start, end)), ctx)
-        start = end
+    """One block for as many rows as have destinations that fit; several for a row that has more."""
+    ends, sizes = np.cumsum(_edges_of_rows(op, rows, ctx)), ctx.sizes(step.early)
+    start = before = 0
+    while True:
+        size = next(sizes)
+        end = min(max(start + 1, int(ends.searchsorted(before + size, "right"))), rows.n)
+        some, total = rows.slice(slice(start, end)), int(ends[end - 1]) if rows.n else 0
+        if total - before <= size:
+            every = [NOTHING_FOUND, *_edges(op, some, repeat(size), ctx)]
+            parts = iter([_without_repeats(op, every)])
+        else:
+            parts = _new_ones(op, _edges(op, some, chain((size,), sizes), ctx), ctx)
+        for found in checked(parts):
+            yield _bound(op, some, found, ctx)
+        start, before = end, total
         if start >= rows.n:
             return
 
@@ -279,22 +319,59 @@ def _edges_of_rows(op: ir.Expand, rows: Rows, ctx: Context) -> Ints:
     for step in op.steps:
         if step.near in source.types:
             chosen = np.flatnonzero(source.of_type(source.types.index(step.near)))
-            degrees = topology(step.edge, ctx).view(step.direction).degrees
-            found[chosen] += degrees[source.position[chosen]]
+            view = topology(step.edge, ctx).view(step.direction)
+            found[chosen] += view.counts(source.position[chosen])
     return found
 
 
-def _hop_of_some(op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
-    source = rows.entities(op.src)
-    edge_types = tuple(dict.fromkeys(s.edge for s in op.steps))
-    parts = [_along(step, source, op, edge_types, ctx) for step in op.steps]
-    index, far, node, code, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
-    if op.edge_var is None and len(parts) > 1:
-        key = (index * len(op.dst_types) + far) * (int(node.max(initial=0)) + 1) + node
-        kept = np.unique(key, return_index=True)[1]
-        index, far, node, code, edge = (a[kept] for a in (index, far, node, code, edge))
-    nodes = Entities(op.dst_types, node, far if len(op.dst_types) > 1 else None)
-    found = rows.take(index)
+def _edges(op: ir.Expand, rows: Rows, sizes: Iterator[int], ctx: Context) -> Iterator[_FoundEdges]:
+    """The edges of each step in blocks of these sizes."""
+    source, edge_types = rows.entities(op.src), _edge_types(op)
+    for step in op.steps:
+        if step.near not in source.types or step.far not in op.dst_types:
+            continue
+        chosen = np.flatnonzero(source.of_type(source.types.index(step.near)))
+        view = topology(step.edge, ctx).view(step.direction)
+        view = view if op.edge_var is not None else view.simple
+        for hop in view.hops(source.position[chosen], sizes):
+            far = np.full(len(hop.node), op.dst_types.index(step.far), np.int32)
+            code = np.full(len(hop.node), edge_types.index(step.edge), np.int32)
+            yield _FoundEdges(chosen[hop.source], far, hop.node, code, hop.edge)
+
+
+def _edge_types(op: ir.Expand) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(step.edge for step in op.steps))
+
+
+def _without_repeats(op: ir.Expand, parts: list[_FoundEdges]) -> _FoundEdges:
+    """As one; where edges are not told apart, every row with every destination once."""
+    found = _FoundEdges(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
+    if op.edge_var is not None or len(op.steps) == 1:
+        return found
+    key = found.row * len(op.dst_types) + found.far
+    key = key * (int(found.node.max(initial=0)) + 1) + found.node
+    return found.take(np.unique(key, return_index=True)[1])
+
+
+def _new_ones(op: ir.Expand, parts: Iterator[_FoundEdges], ctx: Context) -> Iterator[_FoundEdges]:
+    """The same for the edges of one row, block by block."""
+    if op.edge_var is not None or len(op.steps) == 1:
+        yield from parts
+        return
+    starts = np.cumsum([0, *(ctx.columns(name).n for name in op.dst_types)])
+    seen = np.zeros(int(starts[-1]), np.bool_)
+    for part in parts:
+        at = starts[part.far] + part.node
+        new = np.flatnonzero(~seen[at])
+        seen[at] = True
+        yield part.take(new)
+
+
+def _bound(op: ir.Expand, rows: Rows, edges: _FoundEdges, ctx: Context) -> Rows:
+    """One row per edge found."""
+    edge_types, code, edge = _edge_types(op), edges.code, edges.edge
+    nodes = Entities(op.dst_types, edges.node, edges.far if len(op.dst_types) > 1 else None)
+    found = rows.take(edges.row)
     if op.into:
         mask = same_entity(nodes, found.entities(op.dst))
         found, code, edge = found.filter(mask), code[mask], edge[mask]
@@ -304,20 +381,6 @@ def _hop_of_some(op: ir.Expand, rows: Rows, ctx: Context) -> Rows:
         many = code if len(edge_types) > 1 else None
         found = found.with_variables({op.edge_var: Entities(edge_types, edge, many, edge=True)})
     return found if op.predicate is None else found.filter(holds(op.predicate, found, ctx))
-
-
-def _along(
-    step: ir.EdgeStep, source: Entities, op: ir.Expand, edge_types: tuple[str, ...], ctx: Context
-) -> tuple[Ints, Whole, Whole, Whole, Whole]:
-    nothing = np.empty(0, np.int32)
-    if step.near not in source.types or step.far not in op.dst_types:
-        return np.empty(0, np.int64), nothing, nothing, nothing, nothing
-    chosen = np.flatnonzero(source.of_type(source.types.index(step.near)))
-    view = topology(step.edge, ctx).view(step.direction)
-    hop = (view if op.edge_var is not None else view.simple).hop(source.position[chosen])
-    far = np.full(len(hop.node), op.dst_types.index(step.far), np.int32)
-    code = np.full(len(hop.node), edge_types.index(step.edge), np.int32)
-    return chosen[hop.source], far, hop.node, code, hop.edge
 
 
 def same_entity(left: Entities, right: Entities) -> Mask:

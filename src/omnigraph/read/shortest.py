@@ -3,7 +3,7 @@
 `all_shortest` finds all of them.
 
 Where both ends are known the search goes out from both and stops where it meets. Otherwise all destinations of a source
-are found level by level, and every node remembers the best edge by which it was reached.
+are found level by level, each with the best edge by which it was reached; paths are spelled out block by block.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang import ir
+from omnigraph.model.frozen import frozen
 from omnigraph.read.all_shortest import EveryFinder
 from omnigraph.read.arrays import Ints, Mask, Whole, runs
 from omnigraph.read.blocks import all_pairs
-from omnigraph.read.budget import checked
+from omnigraph.read.budget import Held, checked
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
 from omnigraph.read.plan import PlanStep
@@ -27,9 +28,11 @@ from omnigraph.read.rows import Entities, Paths, Rows, concat_paths
 from omnigraph.read.scan import pinned
 from omnigraph.read.sorting import order_by
 from omnigraph.read.values import entity_column
-from omnigraph.read.walk import Space, layers, meet
+from omnigraph.read.walk import NO_NODES, Followed, Space, layers, meet
 
 PAIRS_MAX = 256  # up to this many pairs of ends are searched one by one, from both ends
+SORTED_MAX = 1 << 17  # edges that are sorted by their ids at a time
+NODE_BYTES = 128  # of a node with the edge that leads to it: as found, in its tree, and among the trees of a block
 
 Edge = tuple[int, int]  # type and position
 
@@ -81,50 +84,17 @@ class _Finder:
         """Rows whose destination is bound: those that reach it stay."""
         src, dst = (self.space.number(rows.entities(v)) for v in (self.op.src, self.op.dst))
         pairs, which = np.unique(src * self.space.size + dst, return_inverse=True)
-        first, second = pairs // self.space.size, pairs % self.space.size
         if len(pairs) > PAIRS_MAX:
-            paths = self._from_trees(first, second)
-        else:
-            ends = zip(first.tolist(), second.tolist(), strict=True)
-            paths = concat_paths([self._between(a, b) for a, b in ends] or [self._no_path()])
+            yield from self._from_trees(rows, src, dst)
+            return
+        ends = (divmod(pair, self.space.size) for pair in pairs.tolist())
+        paths = concat_paths([self._between(a, b) for a, b in ends] or [self._no_path()])
         kept = np.flatnonzero(paths.length[which] >= 0)
         yield rows.take(kept).with_variables({self.op.path_var: paths.take(which[kept])})
 
     def opening(self, rows: Rows) -> Iterator[Rows]:
-        """Every row with all destinations it reaches, as many sources at a time as have paths for a block."""
-        numbers = self.space.number(rows.entities(self.op.src))
-        order = np.argsort(numbers, kind="stable")
-        sources, starts = np.unique(numbers[order], return_index=True)
-        bounds = [*starts.tolist(), rows.n]
-        trees: list[tuple[Ints, Paths]] = []
-        first = held = 0
-        for i, source in enumerate(sources.tolist()):
-            trees.append(self._tree(source))
-            held += len(trees[-1][0])
-            if held >= self.ctx.budget.block_rows or self.early or i + 1 == len(sources):
-                some = order[bounds[first] : bounds[i + 1]]
-                counts = np.diff(bounds[first : i + 2])
-                yield from self._opened(
-                    rows.take(some), np.repeat(np.arange(i + 1 - first), counts), trees
-                )
-                trees, first, held = [], i + 1, 0
-        if not rows.n:
-            nothing = (np.empty(0, np.int64), self._no_path().take(np.empty(0, np.int64)))
-            yield from self._opened(rows, np.empty(0, np.int64), [nothing])
-
-    def _opened(self, rows: Rows, which: Ints, trees: list[tuple[Ints, Paths]]) -> Iterator[Rows]:
-        """Rows with the destinations of the tree that belongs to each."""
-        counts = np.array([len(nodes) for nodes, _ in trees], np.int64)
-        paths = concat_paths([p for _, p in trees])
-        entities, typed = self.space.entities(
-            np.concatenate([nodes for nodes, _ in trees]), self.op.dst_types
-        )
-        starts = (np.cumsum(counts) - counts)[which]
-        for index, members in checked(runs(starts, counts[which], self.ctx.sizes(self.early))):
-            at = members[typed[members]]
-            yield rows.take(index[typed[members]]).with_variables(
-                {self.op.dst: entities.take(at), self.op.path_var: paths.take(at)}
-            )
+        """Every row with all destinations it reaches."""
+        return self._from_trees(rows, self.space.number(rows.entities(self.op.src)), None)
 
     # --- both ends known ---------------------------------------------------------------------------------------
 
@@ -159,16 +129,22 @@ class _Finder:
 
     def _best_edge(self, node: int, layer: Whole, back: bool = False) -> tuple[Edge, int]:
         """The edge with the smallest id from a node into a layer, and where it leads."""
-        _, far, code, edge = self.space.edges(np.array([node]), self.edge_types, back)
-        inside = np.flatnonzero(np.isin(far, layer))
-        best = inside[self._by_id(code[inside], edge[inside])[0]]
-        return (int(code[best]), int(edge[best])), int(far[best])
+        best = Followed.joined([])
+        for some in self.space.edges(np.array([node]), self.edge_types, self._sizes(), back):
+            inside = some.take(np.flatnonzero(np.isin(some.node, layer)))
+            best = Followed.joined([best, inside])
+            best = best.take(self._by_id(best)[:1])
+        return (int(best.code[0]), int(best.edge[0])), int(best.node[0])
 
-    def _by_id(self, code: Ints, edge: Ints, *before: Ints) -> Ints:
+    def _sizes(self) -> Iterator[int]:
+        """Of blocks of edges: as many as are sorted by their ids between two looks at the clock."""
+        return (min(size, SORTED_MAX) for size in self.ctx.sizes())
+
+    def _by_id(self, edges: Followed, *before: Ints) -> Ints:
         """The order of edges by id, after other keys."""
-        ids = entity_column(self._edge_entities(code, edge), "id", self.ctx)
-        keys = [*before, ids, code] if len(self.edge_types) > 1 else [*before, ids]
-        return order_by([(pa.array(k), False) for k in keys], len(edge))
+        ids = entity_column(self._edge_entities(edges.code, edges.edge), "id", self.ctx)
+        keys = [*before, ids, edges.code] if len(self.edge_types) > 1 else [*before, ids]
+        return order_by([(pa.array(k), False) for k in keys], len(edges.edge))
 
     def _edge_entities(self, code: Ints, edge: Ints) -> Entities:
         many = code.astype(np.int32) if len(self.edge_types) > 1 else None
@@ -176,68 +152,94 @@ class _Finder:
 
     # --- one end known -----------------------------------------------------------------------------------------
 
-    def _tree(self, source: int) -> tuple[Ints, Paths]:
-        """All destinations of one source, with a path to each."""
-        tree = _Tree(self.space.size, source, self.spelled_out)
-        frontier: Ints = np.array([source], np.int64)
-        rank = np.zeros(1, np.int64)
-        for distance in range(self.op.max_hops + 1):
-            if distance >= self.op.min_hops:
-                tree.report(frontier, distance)
-            elif self.op.min_hops == 1 and self._has_loop(source):
-                self._report_loop(tree, source)
-            if distance == self.op.max_hops or not len(frontier):
-                break
-            frontier, rank = self._next_level(tree, frontier, rank)
-        return self._paths_of(tree)
+    def _from_trees(self, rows: Rows, src: Ints, dst: Ints | None) -> Iterator[Rows]:
+        """Rows with their destinations, as many sources at a time as reach enough nodes for a block."""
+        order = np.argsort(src, kind="stable")
+        sources, starts = np.unique(src[order], return_index=True)
+        bounds = [*starts.tolist(), rows.n]
+        trees: list[_Trees] = []
+        first = size = 0
+        with self.ctx.hold("ShortestPath") as held:
+            for i, source in enumerate(sources.tolist()):
+                trees.append(self._tree(source, held))
+                size += len(trees[-1].node)
+                if size >= self.ctx.budget.block_rows or self.early or i + 1 == len(sources):
+                    some = order[bounds[first] : bounds[i + 1]]
+                    which = np.repeat(np.arange(i + 1 - first), np.diff(bounds[first : i + 2]))
+                    ends = None if dst is None else dst[some]
+                    yield from self._found(rows.take(some), which, ends, _Trees.joined(trees))
+                    trees, first, size = [], i + 1, 0
+                    held.set(0)
+        if not rows.n:
+            yield from self._found(rows, NO_NODES, dst, _Trees.joined([]))
 
-    def _next_level(self, tree: _Tree, frontier: Ints, rank: Ints) -> tuple[Ints, Ints]:
-        """The next level; where paths are read, in their order: by the path so far, then by the id of the last edge.
+    def _found(self, rows: Rows, which: Ints, dst: Ints | None, trees: _Trees) -> Iterator[Rows]:
+        """Rows with the ends of the tree that belongs to each, or with the end each has already."""
+        reached, typed = self.space.entities(trees.node, self.op.dst_types)
+        ends = np.flatnonzero((trees.length >= self.op.min_hops) & (typed | (dst is not None)))
+        if dst is None:
+            low, high = (
+                ends.searchsorted(trees.start[which]),
+                ends.searchsorted(trees.start[which + 1]),
+            )
+        else:
+            keys = trees.number()[ends] * self.space.size + trees.node[ends]
+            order = np.argsort(keys)
+            ends, keys, wanted = ends[order], keys[order], which * self.space.size + dst
+            low, high = keys.searchsorted(wanted), keys.searchsorted(wanted, "right")
+        steps = int(trees.length.max(initial=0)) + 1 if self.spelled_out else 1
+        sizes = (max(1, size // steps) for size in self.ctx.sizes(self.early))
+        for index, members in checked(runs(low, high - low, sizes)):
+            at = ends[members]
+            found = rows.take(index).with_variables({self.op.path_var: self._paths_to(trees, at)})
+            yield (
+                found if dst is not None else found.with_variables({self.op.dst: reached.take(at)})
+            )
+
+    def _tree(self, source: int, held: Held) -> _Trees:
+        """All nodes one source reaches."""
+        seen = np.zeros(self.space.size, np.bool_)
+        seen[source] = True
+        none, here = np.zeros(1, np.int64), np.array([source])
+        levels = [Followed(none, here, none, none)]
+        while len(levels) <= self.op.max_hops and len(levels[-1].node):
+            levels.append(self._next_level(levels[-1].node, seen))
+            held.add(NODE_BYTES * len(levels[-1].node))
+        if self.op.min_hops != 1 or not self._has_loop(source):
+            return _Trees.of(levels)
+        code, edge = self._best_edge(source, here)[0] if self.spelled_out else (0, 0)
+        return _Trees.of(levels, Followed(none, here, np.array([code]), np.array([edge])))
+
+    def _next_level(self, nodes: Ints, seen: Mask) -> Followed:
+        """The unseen neighbours of a level; where paths are read, with their best edges, in the order of the paths."""
+        if not self.spelled_out:
+            found = self.space.next_level(nodes, seen, self.ctx).astype(np.int64)
+            return Followed(NO_NODES, found, NO_NODES, NO_NODES)
+        parts: list[Followed] = []
+        with self.ctx.hold("ShortestPath") as held:
+            for some in self.space.edges(nodes, self.edge_types, self._sizes()):
+                parts.append(self._best(some.take(np.flatnonzero(~seen[some.node]))))
+                size = sum(len(part.node) for part in parts)
+                held.set(NODE_BYTES * size)
+                if size > SORTED_MAX + 2 * len(parts[0].node):
+                    parts = [self._best(Followed.joined(parts))]
+            best = parts[0] if len(parts) == 1 else self._best(Followed.joined(parts))
+        seen[best.node] = True
+        return best
+
+    def _best(self, edges: Followed) -> Followed:
+        """Of the edges to each node the best, in their order: by the path so far, then by their ids.
 
         A path that is read from its other end prefers its last edge whatever came before.
         """
-        if not self.spelled_out:
-            return self.space.next_level(frontier, tree.seen, self.ctx).astype(np.int64), rank
-        source, node, code, edge = self.space.edges(frontier, self.edge_types)
-        new = np.flatnonzero(~tree.seen[node])
-        source, node, code, edge = source[new], node[new], code[new], edge[new]
-        before = () if self.op.backwards else (rank[source],)
-        order = self._by_id(code, edge, *before)
-        _, first = np.unique(node[order], return_index=True)
-        best = order[np.sort(first)]
-        tree.attach(node[best], frontier[source[best]], code[best], edge[best])
-        return node[best], np.arange(len(best))
+        before = () if self.op.backwards else (edges.source,)
+        order = self._by_id(edges, *before)
+        _, first = np.unique(edges.node[order], return_index=True)
+        return edges.take(order[np.sort(first)])
 
-    def _report_loop(self, tree: _Tree, source: int) -> None:
-        """The source has a self-loop: its trail is that one edge."""
-        tree.report(np.array([source], np.int64), 1)
-        if self.spelled_out:
-            code, edge = self._best_edge(source, np.array([source]))[0]
-            here = np.array([source])
-            tree.attach(here, here, np.array([code]), np.array([edge]))
-
-    def _paths_of(self, tree: _Tree) -> tuple[Ints, Paths]:
-        nodes, length = tree.reported()
-        if not self.spelled_out:
-            return nodes, Paths(length)
-        flat, code, edge = tree.trails(nodes, length)
-        return nodes, self._paths(length, flat, code, edge)
-
-    def _from_trees(self, first: Ints, second: Ints) -> Paths:
-        """Many pairs: one tree per source answers all of its destinations."""
-        parts, order = [], []
-        for source in checked(np.unique(first).tolist()):
-            mine = np.flatnonzero(first == source)
-            nodes, paths = self._tree(source)
-            sorter = np.argsort(nodes)
-            at = np.minimum(nodes[sorter].searchsorted(second[mine]), max(len(nodes) - 1, 0))
-            hit = nodes[sorter][at] == second[mine] if len(nodes) else np.zeros(len(mine), np.bool_)
-            parts.append(paths.take(sorter[at[hit]]))
-            order.append(mine[hit])
-        found = concat_paths([*parts, self._no_path()])
-        place = np.full(len(first), len(found.length) - 1, np.int64)
-        place[np.concatenate([first[:0], *order])] = np.arange(len(found.length) - 1)
-        return found.take(place)
+    def _paths_to(self, trees: _Trees, at: Ints) -> Paths:
+        length = trees.length[at]
+        return self._paths(length, *trees.trails(at)) if self.spelled_out else Paths(length)
 
     # --- as values ---------------------------------------------------------------------------------------------
 
@@ -257,43 +259,68 @@ class _Finder:
         return found.turned() if self.op.backwards else found
 
 
-class _Tree:
-    """The shortest paths from one source: every node has the edge that leads to it."""
+@frozen
+class _Trees:
+    """The shortest paths from some sources: every node reached, and the edge that leads to it.
 
-    def __init__(self, size: int, source: int, spelled_out: bool) -> None:
-        self.seen: Mask = np.zeros(size, np.bool_)
-        self.seen[source] = True
-        self._parent, self._code, self._edge = (
-            np.zeros(size if spelled_out else 0, np.int64) for _ in range(3)
+    Without what is spelled out there are only nodes and lengths.
+    """
+
+    node: Ints
+    length: Ints
+    parent: Ints  # where the node before is
+    code: Ints
+    edge: Ints
+    start: Ints  # of each tree; one more entry than trees
+
+    @classmethod
+    def of(cls, levels: list[Followed], loop: Followed | None = None) -> _Trees:
+        """A tree of its levels, and of the edge by which its source reaches itself."""
+        lengths = [*range(len(levels)), 1]
+        starts = np.cumsum([0, 0, *(len(level.node) for level in levels)])
+        before = [*starts[: len(levels)], 0]
+        parts = levels if loop is None else [*levels, loop]
+        length = [np.full(len(p.node), n) for p, n in zip(parts, lengths, strict=False)]
+        parent = [p.source + n for p, n in zip(parts, before, strict=False)]
+        every = Followed.joined(parts)
+        start = np.array([0, len(every.node)])
+        return cls(
+            every.node,
+            np.concatenate(length),
+            np.concatenate(parent),
+            every.code,
+            every.edge,
+            start,
         )
-        self._nodes: list[Ints] = []
-        self._lengths: list[Ints] = []
 
-    def attach(self, nodes: Ints, parents: Ints, codes: Ints, edges: Ints) -> None:
-        self.seen[nodes] = True
-        self._parent[nodes], self._code[nodes], self._edge[nodes] = parents, codes, edges
+    @classmethod
+    def joined(cls, trees: list[_Trees]) -> _Trees:
+        start = np.cumsum([0, *(len(tree.node) for tree in trees)])
+        parents = [tree.parent + n for tree, n in zip(trees, start[:-1], strict=True)]
+        return cls(
+            np.concatenate([NO_NODES, *(tree.node for tree in trees)]),
+            np.concatenate([NO_NODES, *(tree.length for tree in trees)]),
+            np.concatenate([NO_NODES, *parents]),
+            np.concatenate([NO_NODES, *(tree.code for tree in trees)]),
+            np.concatenate([NO_NODES, *(tree.edge for tree in trees)]),
+            start,
+        )
 
-    def report(self, nodes: Ints, distance: int) -> None:
-        self._nodes.append(nodes)
-        self._lengths.append(np.full(len(nodes), distance, np.int64))
+    def number(self) -> Ints:
+        """Of each node the tree it is in."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
-    def reported(self) -> tuple[Ints, Ints]:
-        nothing = np.empty(0, np.int64)
-        return np.concatenate([nothing, *self._nodes]), np.concatenate([nothing, *self._lengths])
-
-    def trails(self, ends: Ints, length: Ints) -> tuple[Ints, Ints, Ints]:
-        """The nodes and edges of the paths to these nodes, one run after the other, filled in from their ends."""
+    def trails(self, ends: Ints) -> tuple[Ints, Ints, Ints]:
+        """The nodes and edges of the paths to these places, one run after the other, filled in from their ends."""
+        here = ends
+        left = length = self.length[ends]
         nodes = np.zeros(int((length + 1).sum()), np.int64)
-        code, edge = np.zeros(int(length.sum()), np.int64), np.zeros(int(length.sum()), np.int64)
+        code, edge = (np.zeros(int(length.sum()), np.int64) for _ in range(2))
         node_at, edge_at = np.cumsum(length + 1) - 1, np.cumsum(length) - 1
-        nodes[node_at] = ends
-        current, left = ends.copy(), length.copy()
+        nodes[node_at] = self.node[ends]
         while (going := np.flatnonzero(left > 0)).size:
-            here = current[going]
-            code[edge_at[going]], edge[edge_at[going]] = self._code[here], self._edge[here]
-            current[going] = self._parent[here]
-            nodes[node_at[going] - 1] = current[going]
-            node_at[going] -= 1
-            edge_at[going] -= 1
-            left[going] -= 1
+            here, left, node_at, edge_at = here[going], left[going], node_at[going], edge_at[going]
+            code[edge_at], edge[edge_at] = self.code[here], self.edge[here]
+            here, left, node_at, edge_at = self.parent[here], left - 1, node_at - 1, edge_at - 1
+            nodes[node_at] = self.node[here]
         return nodes, code, edge

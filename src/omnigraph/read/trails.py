@@ -1,7 +1,7 @@
 """Walks that follow no edge twice, each of them a row.
 
-Their number grows with every hop, so they are made depth first: a bounded number of unfinished walks is taken a hop
-further at a time, and finished walks are handed on immediately.
+Their number grows with every hop, so they are made depth first: one block of walks of each length is held, taken a hop
+further block by block, and finished walks are handed on immediately.
 """
 
 from __future__ import annotations
@@ -9,35 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from omnigraph.lang import ir
 from omnigraph.model.frozen import frozen
-from omnigraph.read.arrays import Ints
+from omnigraph.read.arrays import Ints, Mask
+from omnigraph.read.budget import Held
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
 from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Entities, Paths, Rows
-from omnigraph.read.walk import Space
+from omnigraph.read.walk import NO_NODES, Followed, Space
 
-Matrix = npt.NDArray[np.int64]  # a row per walk, a column per step
+WAITING_BYTES = 96  # of a walk: itself, and the place its edges are followed from
 
 
 @frozen
 class _Walks:
-    """Unfinished walks: the row each belongs to, the nodes met and the edges followed."""
+    """Walks of one length: the row each belongs to, its last edge and node; and the walks they go on from."""
 
     row: Ints
-    nodes: Matrix
-    codes: Matrix
-    edges: Matrix
+    node: Ints
+    code: Ints
+    edge: Ints
+    source: Ints  # the walk before that each goes on from
+    before: _Walks | None
 
-    def take(self, index: Ints | slice) -> _Walks:
-        return _Walks(self.row[index], self.nodes[index], self.codes[index], self.edges[index])
-
-    @property
-    def hops(self) -> int:
-        return int(self.edges.shape[1])
+    def back(self, index: Ints) -> Iterator[tuple[_Walks, Ints]]:
+        """Some of the walks hop by hop, from their last: the walks as they were then, and their numbers there."""
+        walks = self
+        yield walks, index
+        while walks.before is not None:
+            index, walks = walks.source[index], walks.before
+            yield walks, index
 
 
 def trail(step: PlanStep, rows: Rows, ctx: Context) -> Iterator[Rows]:
@@ -58,49 +61,57 @@ class _Trails:
         self.step, self.op, self.space, self.rows, self.ctx = step, op, space, rows, ctx
         self.edge_types = tuple(dict.fromkeys(s.edge for s in op.steps))
         self.target = space.number(rows.entities(op.dst)) if op.into else None
+        self.sizes = ctx.sizes(step.early)
 
     def walk(self) -> Iterator[Rows]:
         start = self.space.number(self.rows.entities(self.op.src))
         known = np.flatnonzero(start >= 0)
-        nothing = np.empty((len(known), 0), np.int64)
-        waiting = [_Walks(known, start[known][:, None], nothing, nothing)]
-        sizes = self.ctx.sizes(self.step.early)
-        yield self.handed_on(waiting[0].take(slice(0, 0)))
-        while waiting:
-            self.ctx.check()
-            size, walks = next(sizes), waiting.pop()
-            if len(walks.row) > size:
-                waiting.append(walks.take(slice(size, None)))
-                walks = walks.take(slice(0, size))
-            if walks.hops >= self.op.min_hops:
-                yield self.handed_on(walks)
-            if self.op.max_hops is None or walks.hops < self.op.max_hops:
-                further = self.further(walks)
-                if len(further.row):
-                    waiting.append(further)
+        first = _Walks(known, start[known], NO_NODES, NO_NODES, NO_NODES, None)
+        yield self.handed_on(first, 0, known[:0])
+        waiting = [iter((first,))]  # for every length the walks that go on from those taken last
+        with self.ctx.hold("Trail") as held:
+            while waiting:
+                self.ctx.check()
+                hops, walks = len(waiting) - 1, next(waiting[-1], None)
+                if walks is None:
+                    waiting.pop()
+                    continue
+                if hops >= self.op.min_hops:
+                    yield self.handed_on(walks, hops, np.arange(len(walks.node)))
+                if len(walks.node) and (self.op.max_hops is None or hops < self.op.max_hops):
+                    waiting.append(self.further(walks, hops + 1, held))
 
-    def further(self, walks: _Walks) -> _Walks:
-        """Every walk by every edge it has not followed yet."""
-        source, node, code, edge = self.space.edges(walks.nodes[:, -1], self.edge_types)
-        new = np.ones(len(source), np.bool_)
-        for hop in range(walks.hops):
-            same = walks.edges[source, hop] == edge
-            if len(self.edge_types) > 1:
-                same &= walks.codes[source, hop] == code
-            new &= ~same
-        kept = np.flatnonzero(new)
-        source, node, code, edge = source[kept], node[kept], code[kept], edge[kept]
-        if self.op.edge_predicate is not None:
-            kept = np.flatnonzero(self.admits(walks.row[source], code, edge))
-            source, node, code, edge = source[kept], node[kept], code[kept], edge[kept]
-        return _Walks(
-            walks.row[source],
-            np.concatenate([walks.nodes[source], node[:, None]], axis=1),
-            np.concatenate([walks.codes[source], code[:, None]], axis=1),
-            np.concatenate([walks.edges[source], edge[:, None]], axis=1),
-        )
+    def further(self, walks: _Walks, hops: int, held: Held) -> Iterator[_Walks]:
+        """The walks by every edge they have not followed yet; the longer they are, the fewer at a time."""
+        size = WAITING_BYTES * len(walks.node)
+        held.add(size)
+        sizes = (max(1, size // hops) for size in self.sizes)
+        for every in self.space.edges(walks.node, self.edge_types, sizes):
+            found = every.take(self.allowed(walks, every))
+            row = walks.row[found.source]
+            yield _Walks(row, found.node, found.code, found.edge, found.source, walks)
+        held.add(-size)
 
-    def admits(self, row: Ints, code: Ints, edge: Ints) -> npt.NDArray[np.bool_]:
+    def allowed(self, walks: _Walks, found: Followed) -> Ints:
+        """Which of these edges may be followed."""
+        kept = np.flatnonzero(self.is_new(walks, found))
+        if self.op.edge_predicate is None:
+            return kept
+        row = walks.row[found.source[kept]]
+        return kept[self.admits(row, found.code[kept], found.edge[kept])]
+
+    def is_new(self, walks: _Walks, found: Followed) -> Mask:
+        """Which edges are not among those of the walk they are to be added to."""
+        new = np.ones(len(found.edge), np.bool_)
+        for before, at in walks.back(found.source):
+            if before.before is not None:
+                same = before.edge[at] == found.edge
+                if len(self.edge_types) > 1:
+                    same &= before.code[at] == found.code
+                new &= ~same
+        return new
+
+    def admits(self, row: Ints, code: Ints, edge: Ints) -> Mask:
         assert self.op.edge_predicate is not None  # noqa: S101
         rows = self.rows.take(row).with_variables({self.op.edge_var: self.of_edges(code, edge)})
         return holds(self.op.edge_predicate, rows, self.ctx)
@@ -109,28 +120,35 @@ class _Trails:
         many = code.astype(np.int32) if len(self.edge_types) > 1 else None
         return Entities(self.edge_types, edge.astype(np.int32), many, edge=True)
 
-    def handed_on(self, walks: _Walks) -> Rows:
-        """The walks that end where they may, as rows."""
-        last = walks.nodes[:, -1]
+    def handed_on(self, walks: _Walks, hops: int, at: Ints) -> Rows:
+        """Those of these walks that end where they may, as rows."""
         if self.target is not None:
-            walks = walks.take(np.flatnonzero(last == self.target[walks.row]))
-            found = self.rows.take(walks.row)
+            at = at[walks.node[at] == self.target[walks.row[at]]]
+            found = self.rows.take(walks.row[at])
         else:
-            reached, typed = self.space.entities(last, self.op.dst_types)
-            kept = np.flatnonzero(typed)
-            walks = walks.take(kept)
-            found = self.rows.take(walks.row).with_variables({self.op.dst: reached.take(kept)})
+            reached, typed = self.space.entities(walks.node[at], self.op.dst_types)
+            at = at[typed]
+            reached = reached.take(np.flatnonzero(typed))
+            found = self.rows.take(walks.row[at]).with_variables({self.op.dst: reached})
         if self.op.path_var in self.step.live:
-            found = found.with_variables({self.op.path_var: self.paths(walks)})
+            found = found.with_variables({self.op.path_var: self.paths(walks, hops, at)})
         if self.op.predicate is not None:
             found = found.filter(holds(self.op.predicate, found, self.ctx))
         return found.keep(self.step.live)
 
-    def paths(self, walks: _Walks) -> Paths:
-        length = np.full(len(walks.row), walks.hops, np.int64)
+    def paths(self, walks: _Walks, hops: int, at: Ints) -> Paths:
+        length = np.full(len(at), hops, np.int64)
         if not self.step.steps_of_paths:
             return Paths(length)
-        nodes, _ = self.space.entities(walks.nodes.ravel(), self.space.types)
-        edges = self.of_edges(walks.codes.ravel(), walks.edges.ravel())
-        made = Paths.of(length, nodes, edges)
+        met = [*walks.back(at)][::-1]
+        nodes = _side_by_side([before.node[i] for before, i in met])
+        codes = _side_by_side([before.code[i] for before, i in met[1:]])
+        edges = _side_by_side([before.edge[i] for before, i in met[1:]])
+        members, _ = self.space.entities(nodes, self.space.types)
+        made = Paths.of(length, members, self.of_edges(codes, edges))
         return made.turned() if self.op.backwards else made
+
+
+def _side_by_side(columns: list[Ints]) -> Ints:
+    """The rows of these columns, one after the other."""
+    return np.stack(columns, axis=1).ravel() if columns else NO_NODES

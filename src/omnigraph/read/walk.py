@@ -9,6 +9,7 @@ pattern. A visited set is a bitmap of the space for each source; sources are tak
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -46,13 +47,33 @@ class Way:
     near: int  # index of the type
     far: int
 
-    def every(self, back: bool = False) -> Merged:
-        """All edges, parallel ones apart; `back` walks against the direction."""
+    def view(self, back: bool = False) -> Merged:
+        """Its edges, parallel ones apart; `back` walks against the direction."""
         return self.edges.view(opposite(self.direction) if back else self.direction)
 
-    def view(self, back: bool = False) -> Merged:
-        """The neighbours, each once."""
-        return self.every(back).simple
+
+@frozen
+class Followed:
+    """Edges that leave a list of nodes: the index into that list, the node reached, the edge's type and position."""
+
+    source: Ints
+    node: Ints
+    code: Ints
+    edge: Ints
+
+    def take(self, index: Ints) -> Followed:
+        return Followed(self.source[index], self.node[index], self.code[index], self.edge[index])
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self.source.nbytes
+
+    @classmethod
+    def joined(cls, parts: list[Followed]) -> Followed:
+        if len(parts) == 1:
+            return parts[0]
+        columns = ([getattr(p, name) for p in parts] for name in ("source", "node", "code", "edge"))
+        return cls(*(np.concatenate([NO_NODES, *column]) for column in columns))
 
 
 class Space:
@@ -131,30 +152,53 @@ class Space:
         return found[0] if len(found) == 1 else np.concatenate([NO_NODES, *found])
 
     def edges(
-        self, nodes: Whole, edge_types: tuple[str, ...], back: bool = False
-    ) -> tuple[Ints, Ints, Ints, Ints]:
-        """Every edge that leaves these nodes: the index of the source, the node, the edge's type and position."""
-        parts = []
-        for way, name in zip(self.ways, self.edge_names, strict=True):
-            near, far = (way.far, way.near) if back else (way.near, way.far)
-            start, end = self.starts[near], self.starts[near + 1]
-            chosen = np.flatnonzero((nodes >= start) & (nodes < end))
-            hop = way.every(back).hop(nodes[chosen] - start)
-            code = np.full(len(hop.node), edge_types.index(name), np.int64)
-            parts.append((chosen[hop.source], hop.node + self.starts[far], code, hop.edge))
-        if not parts:
-            return NO_NODES, NO_NODES, NO_NODES, NO_NODES
-        source, node, code, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return source, node, code, edge.astype(np.int64)
+        self,
+        nodes: Whole,
+        edge_types: tuple[str, ...],
+        sizes: Iterator[int],
+        back: bool = False,
+    ) -> Iterator[Followed]:
+        """Every edge that leaves these nodes, in blocks of these sizes; in one, whatever their types, if they fit."""
+        leaving = [self._leaving(way, nodes, back) for way in self.ways]
+        total = sum(
+            way.view(back).total(near) for way, (_, near) in zip(self.ways, leaving, strict=True)
+        )
+        size = next(sizes)
+        if total <= size:
+            few = self._followed(leaving, edge_types, repeat(size), back)
+            yield from checked([Followed.joined(list(few))])
+        else:
+            yield from checked(self._followed(leaving, edge_types, chain((size,), sizes), back))
+
+    def _followed(
+        self,
+        leaving: list[tuple[Ints, Whole]],
+        edge_types: tuple[str, ...],
+        sizes: Iterator[int],
+        back: bool,
+    ) -> Iterator[Followed]:
+        """The edges of each way from the nodes it starts at."""
+        for way, name, (chosen, near) in zip(self.ways, self.edge_names, leaving, strict=True):
+            first, code = self.starts[way.near if back else way.far], edge_types.index(name)
+            for hop in way.view(back).hops(near, sizes):
+                codes = np.full(len(hop.node), code, np.int64)
+                edge = hop.edge.astype(np.int64)
+                yield Followed(chosen[hop.source], hop.node + first, codes, edge)
+
+    def _leaving(self, way: Way, nodes: Whole, back: bool) -> tuple[Ints, Whole]:
+        """Which of these nodes a way starts at, and their numbers in its type."""
+        near = way.far if back else way.near
+        start, end = self.starts[near], self.starts[near + 1]
+        chosen = np.flatnonzero((nodes >= start) & (nodes < end))
+        return chosen, nodes[chosen] - start
 
     def _along(
         self, way: Way, nodes: Whole, ctx: Context, back: bool
     ) -> Iterator[tuple[Ints, Ints]]:
-        near, far = (way.far, way.near) if back else (way.near, way.far)
-        start, end = self.starts[near], self.starts[near + 1]
-        chosen = np.flatnonzero((nodes >= start) & (nodes < end))
-        for hop in checked(way.view(back).hops(nodes[chosen] - start, ctx.sizes())):
-            yield chosen[hop.source], hop.node + self.starts[far]
+        chosen, near = self._leaving(way, nodes, back)
+        first = self.starts[way.near if back else way.far]
+        for hop in checked(way.view(back).hops(near, ctx.sizes())):
+            yield chosen[hop.source], hop.node + first
 
 
 # --- from one source ---------------------------------------------------------------------------------------------
