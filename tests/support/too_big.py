@@ -20,6 +20,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.graph import Graph
 
 TWO_HOPS = "$a: P $a $e:r $b $b $f:r $c"
+SIX_HOPS = "$x0: P " + " ".join(f"$x{i} $e{i}:r $x{i + 1}" for i in range(6))
 QUERIES = {
     "pairs": "match { $a: P $b: P } return { $a.k as x, $b.t as y }",
     "pairs, filtered": "match { $a: P $b: P $a.n + $b.n = 7 } return { $a.k as x }",
@@ -45,13 +46,36 @@ QUERIES = {
         "match { $a: P $w = path $a r{1,6} $b } return { $a.k as x, $b.k as y, length($w) as n }"
     ),
     "hub, pairs": "match { $a: P $a r $b $a r $c } return { $b.k as x, $c.k as y }",
+    "hub, path spelled out": (
+        'match { $a: P { k: "p0000000" } $w = path $a <r>{1,6} $b } return { $b.k as x, nodes($w) as l }'
+    ),
+    "all, paths spelled out": "match { $a: P $w = path $a r{1,6} $b } return { $a.k as x, nodes($w) as l }",
+    "all, paths between": (
+        "match { $a: P $b: P $b.n < 300 $w = path $a <r>{1,6} $b } return { nodes($w) as l }"
+    ),
+    "hub, every path": (
+        'match { $a: P { k: "p0000000" } $w = paths $a <r|m>{1,6} $b } return { $b.k as x, edges($w) as l }'
+    ),
+    "hub, walks": "MATCH (a:P {k: 'p0000000'})-[:R*1..3]-(b) RETURN b.k AS x",
+    "hub, walks counted": "MATCH (a:P {k: 'p0000000'})-[:R|M*1..3]-(b) RETURN count(*) AS n",
+    "hub, walks spelled out": "MATCH p = (:P {k: 'p0000000'})-[:R*1..3]-() RETURN nodes(p) AS l",
+    "all, walks": "MATCH (a:P)-[:R*1..3]-(b:P) RETURN b.k AS x, count(*) AS n ORDER BY n LIMIT 3",
+    "parallel edges": "match { $a: P $a m $b } return { $a.k as x, $b.k as y }",
+    "parallel edges, two hops": "match { $a: P $a <m> $b $b <m> $c } return { $a.k as x, $c.k as y }",
+    "several types": "match { $a: P $a r|m $b } return { $a.k as x, $b.k as y }",
+    "several types, two hops": "match { $a: P $a <r|m> $b $b <r|m> $c } return { $a.k as x, $c.k as y }",
+    "several types, edges": "match { $a: P $a $e:r|m $b $b <r|m> $c $c $f:r|m $d } return { $e.id as x, $f.id as y }",
+    "six hops, first": f"match {{ {SIX_HOPS} }} return {{ $e0.id as x, $e5.id as y }} limit 1",
+    "six hops": f"match {{ {SIX_HOPS} }} return {{ $e0.id as x, $e5.id as y }}",
+    "join": "match { $a: P $a $e:r $b $c: P $c $f:r $d $b.t = $d.t } return { $e.id as x, $f.id as y }",
+    "join, counted": "match { $a: P $a $e:r $b $c: P $c $f:r $d $e.id = $f.id } return { count(*) as n }",
     "pairs, optional": "match { $a: P $b: P optional { $a $e:r $b } } return { $a.k as x, $e.id as y }",
 }
 
 
 def made(nodes: int, edges: int) -> Graph:
-    """A graph with a hub that has half of all edges."""
-    schema = "node P { k: String @key n: I64 t: String } edge R: P -> P { w: I64? }"
+    """A graph with a hub that has half of all edges; those of a second type are parallel ones, eight by eight."""
+    schema = "node P { k: String @key n: I64 t: String } edge R: P -> P { w: I64? } edge M: P -> P"
     graph = omnigraph.init("memory://too-big", schema=schema)
     ids = np.array([f"p{i:07d}" for i in range(nodes)])
     texts = [f"some text number {i} of a row" for i in range(nodes)]
@@ -60,6 +84,8 @@ def made(nodes: int, edges: int) -> Graph:
     src = np.where(np.arange(edges) % 2, rng.integers(0, nodes, edges), 0)
     dst = rng.integers(0, nodes, edges)
     graph.load({"R": pa.table({"from": ids[src], "to": ids[dst]})})
+    some = np.repeat(np.arange(edges // 8), 8)
+    graph.load({"M": pa.table({"from": ids[src[some]], "to": ids[dst[some]]})})
     warm = "max($a.n) as x, max($b.t) as y, max($e.id) as z"
     graph.query(f"match {{ $a: P $a $e:r $b }} return {{ {warm} }}")
     graph.query("match { $a: P $a r{1,2} $b } return { $a.k as x, $b.@id as y } limit 1")

@@ -26,6 +26,7 @@ T = TypeVar("T")
 BLOCK_ROWS_MAX = 1 << 19
 BLOCK_ROWS_MIN = 4_096
 BLOCK_PART = 16  # of a budget one block may take
+CHAIN_OPERATORS = 3  # up to so many in a row may have blocks of this size
 ROW_BYTES = 64  # of a block: some bindings, the indices they are taken by and a weight
 FIRST_ROWS = 1_024  # of the first block where a limit may stop the work
 GROWTH = 8  # from one such block to the next
@@ -114,8 +115,8 @@ class Budget:
         self.bytes_used = 0
         self.bytes_peak = 0
         self.spilled_bytes = 0
-        fitting = self.bytes_max // (BLOCK_PART * ROW_BYTES)
-        self.block_rows = block_rows or max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, fitting))
+        self._given_rows = block_rows
+        self.plan_for(CHAIN_OPERATORS)
         self._cancelled = cancelled
         self._memory = memory
         self._closed = False
@@ -123,6 +124,12 @@ class Budget:
         self.note = note  # tells `explain` what an operator holds
         self.values: dict[Hashable, Any] = {}  # too large for the cache: held until the end
         memory.release_unused()
+
+    def plan_for(self, operators: int) -> None:
+        """So many operators in a row hold a block each: those of a long chain are smaller."""
+        fitting = self.bytes_max // (BLOCK_PART * ROW_BYTES)
+        fitting = fitting * CHAIN_OPERATORS // max(operators, CHAIN_OPERATORS)
+        self.block_rows = self._given_rows or max(BLOCK_ROWS_MIN, min(BLOCK_ROWS_MAX, fitting))
 
     @property
     def block_bytes(self) -> int:

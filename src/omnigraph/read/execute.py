@@ -36,7 +36,7 @@ from omnigraph.read.explain import Trace
 from omnigraph.read.expressions import holds
 from omnigraph.read.keyed import keyed_join
 from omnigraph.read.order import reorder
-from omnigraph.read.plan import PlanStep, make_plan
+from omnigraph.read.plan import PlanStep, longest_chain, make_plan
 from omnigraph.read.result import Result
 from omnigraph.read.rows import Rows, collect
 from omnigraph.read.scan import known_share
@@ -78,6 +78,7 @@ def run_query(
     try:
         budget.check()
         read, step = _planned(query, ctx)
+        budget.plan_for(longest_chain(step))
         rows = _all_rows(step, ctx)
     finally:
         stopped(token)

@@ -70,6 +70,12 @@ def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
     return replace(step, inputs=inputs, early=early, whole=whole)
 
 
+def longest_chain(step: PlanStep) -> int:
+    """How many operators in a row hold a block while they make others of it."""
+    own = isinstance(step.op, ir.Expand | ir.Trail | ir.ShortestPath | ir.Join | ir.Unwind)
+    return own + max(map(longest_chain, step.inputs), default=0)
+
+
 def _paths_spelled_out(plan: ir.Op) -> frozenset[str]:
     """The path variables of which more than the length is read."""
     found = set()

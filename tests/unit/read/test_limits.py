@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.query import compile_query
 from omnigraph.model import limits
 from omnigraph.read import PROCESS, sorting
+from omnigraph.read.budget import Budget
 from tests.support.snapshots import Graph, ask, make_graph
 
 SCHEMA = "node Item { code: String @key }\nedge Next: Item -> Item"
@@ -123,6 +125,25 @@ def test_what_an_operator_holds_is_refused_by_its_name(graph: Graph) -> None:
     assert error.details["operator"] == "Result"
     assert error.details["limit"] == "query_memory_bytes_max"
     assert error.details["observed"] > error.details["limit_value"] == 100_000
+
+
+def test_blocks_of_a_long_chain_of_operators_are_smaller(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+    real = Budget.sizes
+
+    def sizes(self: Budget, early: bool = False) -> Iterator[int]:
+        found.append(self.block_rows)
+        return real(self, early)
+
+    monkeypatch.setattr(Budget, "sizes", sizes)
+    for hops in (1, 3, 6):
+        chain = " ".join(f"$i{n} $e{n}:next $i{n + 1}" for n in range(hops))
+        text = f"match {{ $i0: Item {chain} }} return {{ $e0.id as x, $e{hops - 1}.id as y }}"
+        found.clear()
+        assert len(ask(graph, text, memory_bytes_max=64 << 20)) == 40
+        assert set(found) == {(1 << 16) * 3 // max(hops, 3)}
 
 
 def test_groups_and_orders_that_do_not_fit_wait_on_disk(
