@@ -34,6 +34,15 @@ def test_a_graph_is_dataframes_pinned_to_a_commit(graph: Graph, spark: Any) -> N
     assert frames.nodes("City").where("size = 700000").count() == 1
 
 
+def test_only_the_columns_asked_for_are_read(graph: Graph, spark: Any) -> None:
+    frames = graph.spark(spark)
+    rates = frames.edges("Rates", columns=["stars", "to"])
+    assert [row.asDict() for row in rates.collect()] == [{"stars": 4, "to": "Oslo"}]
+    assert frames.nodes("Person", columns=["email"]).columns == ["email"]
+    with pytest.raises(omnigraph.errors.OptionInvalid, match="Rates has no column src"):
+        frames.edges("Rates", columns=["src"])
+
+
 def test_the_format_reads_columns_and_filters(graph: Graph, spark: Any) -> None:
     people = read(spark, graph, "Person", columns="email,age")
     assert people.columns == ["email", "age"]
@@ -57,6 +66,22 @@ def test_the_format_writes_one_checked_commit(graph: Graph, spark: Any) -> None:
         writer.mode("append").save()
     writer.option("load_mode", "merge").mode("append").save()
     assert len(graph.log()) == before + 2
+
+
+def test_the_format_writes_once_under_a_key(graph: Graph, spark: Any) -> None:
+    """As often as a notebook or a scheduler repeats it; another write under the key is refused."""
+    read(spark, graph, "City")
+    notes = spark.createDataFrame([("a",), ("b",)], "text string")
+    options = {"graph": graph.uri, "type": "Note", "key": "day-1", "message": "notes of day 1"}
+    writer = notes.write.format("omnigraph").options(**options, actor="loader").mode("append")
+    before = len(graph.log())
+    writer.save()
+    writer.save()
+    commits = graph.log()
+    assert (len(commits), len(state_of(graph)["Note"])) == (before + 1, 2)
+    assert (commits[0].message, commits[0].actor) == ("notes of day 1", "loader")
+    with pytest.raises(Exception, match="was used for another request"):
+        writer.mode("overwrite").save()
 
 
 def test_dataframes_are_loaded_by_type(graph: Graph, spark: Any) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph.core.repository import Repository
 from omnigraph.core.snapshot import Snapshot
-from omnigraph.errors import TableNotFound
+from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.columns import arrow_schema
 from omnigraph.model.frozen import frozen
@@ -28,6 +28,15 @@ def outer_names(kind: NodeOrEdgeType) -> dict[str, str]:
     return {name: ENDS.get(name, name) for name in arrow_schema(kind).names}
 
 
+def columns_of(kind: NodeOrEdgeType, wanted: Collection[str] = ()) -> dict[str, str]:
+    """The stored columns to read, all or those of some names for users, with these names."""
+    stored = {outer: name for name, outer in outer_names(kind).items()}
+    unknown = set(wanted) - set(stored)
+    if unknown:
+        raise OptionInvalid(f"{kind.name} has no column {', '.join(sorted(unknown))}")
+    return {stored[outer]: outer for outer in wanted or stored}
+
+
 def entity(catalog: Catalog, name: str) -> NodeOrEdgeType:
     """A type by its name; `node:` or `edge:` before it decides between two of one name."""
     prefix, _, rest = name.rpartition(":")
@@ -40,14 +49,15 @@ def entity(catalog: Catalog, name: str) -> NodeOrEdgeType:
 
 
 def frame(
-    session: SparkSession, pinned: Pinned, kind: NodeOrEdgeType, columns: Collection[str] = ()
+    session: SparkSession, pinned: Pinned, kind: NodeOrEdgeType, columns: Sequence[str] = ()
 ) -> DataFrame:
     """All rows of a type, one task for each fragment; with `columns`, by their stored names, only those."""
     table = pinned.snapshot().table_of(kind)
     fragments = tuple(info.fragment_id for info in table.fragments())
     names = outer_names(kind)
-    names = {name: names[name] for name in names if not columns or name in columns}
-    types = {names[field.name]: field.type for field in arrow_schema(kind) if field.name in names}
+    names = {name: names[name] for name in columns or names}
+    stored = arrow_schema(kind)
+    types = {outer: stored.field(name).type for name, outer in names.items()}
     task = _task(pinned, kind.table_id, fragments, names)
     rows = numbers(session, len(fragments), table.count(), types.values())
     return rows.mapInArrow(task, ddl(types))
@@ -83,13 +93,17 @@ class GraphFrames:
     pinned: Pinned
     commit: str
 
-    def nodes(self, name: str) -> DataFrame:
-        """All nodes of a type."""
-        return frame(self.session, self.pinned, entity(self._catalog, f"node:{name}"))
+    def nodes(self, name: str, columns: Collection[str] = ()) -> DataFrame:
+        """All nodes of a type; with `columns` only these are read."""
+        return self._frame(f"node:{name}", columns)
 
-    def edges(self, name: str) -> DataFrame:
-        """All edges of a type."""
-        return frame(self.session, self.pinned, entity(self._catalog, f"edge:{name}"))
+    def edges(self, name: str, columns: Collection[str] = ()) -> DataFrame:
+        """All edges of a type; with `columns` only these are read."""
+        return self._frame(f"edge:{name}", columns)
+
+    def _frame(self, name: str, columns: Collection[str]) -> DataFrame:
+        kind = entity(self._catalog, name)
+        return frame(self.session, self.pinned, kind, tuple(columns_of(kind, columns)))
 
     @property
     def _catalog(self) -> Catalog:

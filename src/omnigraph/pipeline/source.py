@@ -8,8 +8,9 @@
 
 A read is pinned to one commit and has one partition for each fragment; simple filters are pushed down,
 and `columns` (separated by commas) selects columns. A write is one load: checked like every other, published as one
-commit. `load_mode` (append, merge, overwrite) adds modes that Spark lacks. With `changes` a read returns the changes
-of a branch `after` one commit `until` another, and a stream continues from its checkpoint.
+commit. `load_mode` (append, merge, overwrite) adds modes that Spark lacks; under a `key` a repeated write is done once.
+With `changes` a read returns the changes of a branch `after` one commit `until` another, and a stream continues from
+its checkpoint.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from omnigraph.core.plan import Request
 from omnigraph.core.repository import Repository, open_repository
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OptionInvalid
+from omnigraph.fingerprint import fingerprint
 from omnigraph.lang import ir
 from omnigraph.lang.tree import conjunction
 from omnigraph.model.catalog import NodeOrEdgeType
@@ -38,7 +40,7 @@ from omnigraph.model.frozen import frozen
 from omnigraph.model.names import branch_name
 from omnigraph.model.types import INTEGERS, PropType, Scalar
 from omnigraph.pipeline.changes import ChangeReader, ChangeStream, Wanted
-from omnigraph.pipeline.frames import entity, outer_names, wired
+from omnigraph.pipeline.frames import columns_of, entity, outer_names, wired
 from omnigraph.pipeline.load import publishing
 from omnigraph.pipeline.pinned import Pinned, pin
 from omnigraph.pipeline.rows import frame_pieces, frame_shape, kind_by_table
@@ -48,6 +50,7 @@ from omnigraph.pipeline.stage import SEED_BITS, LoadJob, StagedSplit, stage_piec
 from omnigraph.write.embed import settings_for
 from omnigraph.write.input.options import Options
 from omnigraph.write.load import mode_of
+from omnigraph.write.resolve import Mode
 
 try:
     from pyspark.sql.datasource import (
@@ -84,7 +87,7 @@ COMPARISONS = {
 
 class OmnigraphSource(DataSource):  # type: ignore[misc]
     """Options: `graph`, `type`, `branch`; `at` and `columns` of reads; `changes`, `after`, `until` and `commits_max` of
-    changes; `load_mode` of writes."""
+    changes; `load_mode`, `key`, `message` and `actor` of writes."""
 
     @classmethod
     def name(cls) -> str:
@@ -133,8 +136,7 @@ class OmnigraphSource(DataSource):  # type: ignore[misc]
         return Wanted.of(self.options, target.pinned, target.branch, target.table_id)
 
     def writer(self, schema: StructType, overwrite: bool) -> GraphWriter:  # noqa: ARG002
-        mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
-        return GraphWriter(TypeState.of(self.options), mode, self.embed)
+        return GraphWriter(TypeState.of(self.options), Wish.of(self.options, overwrite), self.embed)
 
 
 class FoundSource(OmnigraphSource):
@@ -145,8 +147,9 @@ class FoundSource(OmnigraphSource):
         return PlainReader(target)
 
     def writer(self, schema: StructType, overwrite: bool) -> GraphWriter:  # noqa: ARG002
-        mode = self.options.get("load_mode") or ("overwrite" if overwrite else "append")
-        return GraphWriter(TypeState.of(self.options), mode, settings_for())
+        return GraphWriter(
+            TypeState.of(self.options), Wish.of(self.options, overwrite), settings_for()
+        )
 
 
 @frozen
@@ -174,11 +177,7 @@ class TypeState:
 
     def columns(self) -> dict[str, str]:
         """The stored columns to read, with their public names."""
-        stored = {outer: name for name, outer in outer_names(self.kind).items()}
-        unknown = set(self.wanted) - set(stored)
-        if unknown:
-            raise OptionInvalid(f"{self.kind.name} has no column {', '.join(sorted(unknown))}")
-        return {stored[outer]: outer for outer in self.wanted or stored}
+        return columns_of(self.kind, self.wanted)
 
 
 def _asks_for_changes(options: Any) -> bool:
@@ -288,15 +287,30 @@ class StagedMessage(WriterCommitMessage):  # type: ignore[misc]
     staged: StagedSplit = field(default_factory=lambda: StagedSplit(0))
 
 
+@frozen
+class Wish:
+    """What the options of a write ask for, besides its rows."""
+
+    mode: Mode
+    key: str | None = None  # a write is done once under it
+    message: str | None = None
+    actor: str | None = None
+
+    @classmethod
+    def of(cls, options: Any, overwrite: bool) -> Wish:
+        mode = options.get("load_mode") or ("overwrite" if overwrite else "append")
+        return cls(mode_of(mode), *(options.get(name) for name in ("key", "message", "actor")))
+
+
 class GraphWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Stages in tasks, then verifies and publishes as one commit."""
 
-    def __init__(self, target: TypeState, mode: str, embed: EmbedSettings | None) -> None:
+    def __init__(self, target: TypeState, wish: Wish, embed: EmbedSettings | None) -> None:
         now = datetime.now(UTC)
         seed = secrets.randbits(SEED_BITS)
-        self.target = target
+        self.target, self.wish = target, wish
         self.job = LoadJob(
-            target.pinned, target.branch, now, mode_of(mode), Options(), seed, embed=embed
+            target.pinned, target.branch, now, wish.mode, Options(), seed, embed=embed
         )
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
@@ -312,7 +326,16 @@ class GraphWriter(DataSourceArrowWriter):  # type: ignore[misc]
         staged = [m.staged for m in messages if isinstance(m, StagedMessage)]
         repo = open_repository(self.target.pinned.uri)
         verb = publishing(repo, self.job, self.target.table_id, staged)
-        request = Request(branch=branch_name(self.target.branch), verb=verb, alone=True)
+        wish = self.wish
+        request = Request(
+            branch=branch_name(self.target.branch),
+            verb=verb,
+            actor=wish.actor,
+            message=wish.message,
+            idempotency_key=wish.key,
+            fingerprint=fingerprint("write", wish.mode.value, self.target.table_id),
+            alone=True,
+        )
         Writers(repo).submit(request)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
