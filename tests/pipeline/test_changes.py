@@ -14,7 +14,7 @@ from omnigraph.pipeline.changes import Wanted, read_stretch, stretches
 from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.streams import StreamLag, stream_lag
 from tests.pipeline.patience import patiently
-from tests.pipeline.planes import new_graph, person
+from tests.pipeline.planes import new_graph, person, write_lines
 
 Told = tuple[str, str, str, Any, Any]
 
@@ -109,6 +109,33 @@ def test_a_stream_goes_on_where_its_checkpoint_stands(
     assert told(drained("second")) == expected(graph, "Person")
     more = len(list((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))) - offsets
     assert more == 2, "two commits for each micro-batch"
+
+
+def test_the_lag_is_that_of_the_source_furthest_behind(
+    graph: Graph, registered: Any, tmp_path: Path
+) -> None:
+    """Beside files and the changes of another graph."""
+    other = new_graph(tmp_path, "other")
+    (tmp_path / "in").mkdir()
+    write_lines(tmp_path / "in" / "ids.json", [{"id": "z"}])
+    ids = registered.readStream.schema("id string").json(str(tmp_path / "in"))
+    last = graph.log()[0].id
+    write(graph)
+    now, then = graph.log(limit=1000)[0].id, {"until": last}
+    for one in (reader(registered.readStream, other), reader(registered.readStream, graph)):
+        ids = ids.union(one.load().select("id"))
+    late = ids.union(reader(registered.readStream, graph, **then).load().select("id"))
+
+    def lag(stream: Any, name: str) -> int:
+        places = {"path": f"{tmp_path}/{name}", "checkpointLocation": f"{tmp_path}/{name} at"}
+        query = stream.writeStream.format("parquet").options(**places)
+        query = query.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return stream_lag(graph, query).commits
+
+    assert patiently(lambda: lag(ids, "now")) == 0
+    commits = [commit.id for commit in graph.log(limit=1000)]
+    assert patiently(lambda: lag(late, "late")) == commits.index(last) > commits.index(now)
 
 
 def test_options_that_make_no_sense_are_refused(graph: Graph) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from omnigraph.pipeline.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from omnigraph.outcomes import Commit
 
 log = logging.getLogger("omnigraph.pipeline")
 LAG_COMMITS_MAX = 1_000
@@ -91,16 +94,35 @@ class StreamLag:
 
 
 def stream_lag(graph: Any, query: Any, branch: str = "main") -> StreamLag:
-    """The lag of a running query over the changes of a branch; counted up to a thousand commits."""
-    progress = query.lastProgress
-    seen = None
-    if progress is not None:
-        end = progress["sources"][0]["endOffset"]
-        seen = (json.loads(end) if isinstance(end, str) else end or {}).get("commit")
-    behind = list(takewhile(lambda c: c.id != seen, graph.log(branch, LAG_COMMITS_MAX)))
+    """The lag of a running query over the changes of a branch; counted up to a thousand commits.
+
+    Of several sources that read changes of the branch, it is that of the one furthest behind.
+    """
+    log = list(graph.log(branch, LAG_COMMITS_MAX))
+    chains = {_chain(commit.id) for commit in log}
+    seen = {commit for commit in _delivered(query.lastProgress) if _chain(commit) in chains}
+    behind = max((_since(commit, log) for commit in seen), key=len, default=log)
     if not behind:
         return StreamLag(0, 0.0)
     return StreamLag(len(behind), (datetime.now(UTC) - behind[-1].time).total_seconds())
+
+
+def _delivered(progress: Any) -> Iterator[str]:
+    """The last commits that sources of changes have delivered; other sources have offsets of other kinds."""
+    for source in () if progress is None else progress["sources"]:
+        end = source["endOffset"]
+        with suppress(ValueError):
+            end = json.loads(end) if isinstance(end, str) else end
+        if isinstance(end, dict) and "commit" in end:
+            yield str(end["commit"])
+
+
+def _since(last: str, log: list[Commit]) -> list[Commit]:
+    return list(takewhile(lambda commit: commit.id != last, log))
+
+
+def _chain(commit: str) -> str:
+    return commit.partition(".")[0]
 
 
 def _stream_of(batch: DataFrame) -> str:
