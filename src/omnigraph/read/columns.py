@@ -163,10 +163,11 @@ class TableColumns:
 
     def take(self, name: str, positions: Positions) -> pa.Array:
         """The values at these positions; null where a position is -1."""
-        if self._are_consecutive(positions):
+        run = self._is_run(positions)
+        if run and self.rows == self.n:
             return self.column(name).slice(int(positions[0]), len(positions))
-        missing = bool(len(positions)) and int(positions.min()) < 0
-        if not missing and self._prefers_rows(name, len(positions)):
+        missing = not run and bool(len(positions)) and int(positions.min()) < 0
+        if not run and not missing and self._prefers_rows(name, len(positions)):
             found = self.table.take(self.addresses(positions), [name]).column(0)
             return _joined(found.chunks, found.type)
         if len(positions) == 1 and not missing:
@@ -174,9 +175,11 @@ class TableColumns:
         index = pa.array(positions, mask=positions < 0) if missing else pa.array(positions)
         return self.column(name).take(index)
 
-    def _are_consecutive(self, positions: Positions) -> bool:
-        """Whether they are all rows of a table without deletions, or a slice of them."""
-        if self.rows != self.n or not len(positions) or positions.strides != (positions.itemsize,):
+    def _is_run(self, positions: Positions) -> bool:
+        """Whether they are all rows, or a slice of them: what follows will probably read the others."""
+        if positions.base is None and len(positions) != self.rows:
+            return False
+        if not len(positions) or positions.strides != (positions.itemsize,):
             return False
         known = self.cache.get((*self.identity, "everything"))
         return known is not None and (positions is known or positions.base is known)

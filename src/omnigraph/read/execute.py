@@ -201,7 +201,7 @@ def _operate(step: PlanStep, ctx: Context, outer: Rows | None) -> Iterator[Rows]
 
     match step.op:
         case ir.NodeScan():
-            yield scan.node_scan(step.op, ctx, step.among).keep(step.live)
+            yield from scan.node_scan(step, ctx)
         case ir.Outer():
             yield _outer_rows(step, outer)
         case ir.Resumed():

@@ -28,6 +28,16 @@ COUNTING = frozenset(
         ir.AggregateFunction.TOTAL,
     }
 )
+FLOWING = (  # operators to which the size of a block does not matter
+    ir.Filter,
+    ir.Project,
+    ir.Aggregate,
+    ir.Distinct,
+    ir.Sort,
+    ir.Slice,
+    ir.Let,
+    ir.Union,
+)
 
 
 @frozen
@@ -42,18 +52,20 @@ class PlanStep:
     steps_of_paths: bool = True  # of a shortest path: more than its length is read
     early: bool = False  # whether a limit above may stop it before it is done
     whole: bool = False  # whether the result has exactly its rows
+    flows: bool = False  # whether its rows go to the result without a walk, a join or a ranking
     among: pa.Array | None = None  # of a scan: the ids of the only nodes that matter
 
 
 def make_plan(read: ir.Read) -> PlanStep:
     """The plan of a whole read."""
     step = _step(read.plan, NOTHING, True, None, _paths_spelled_out(read.plan))
-    return _stoppable(step, early=False, whole=True)
+    return _stoppable(step, early=False, whole=True, flows=True)
 
 
-def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
+def _stoppable(step: PlanStep, early: bool, whole: bool, flows: bool) -> PlanStep:
     """Marks what a limit may stop: everything below it that hands on rows as they come."""
     kept = whole and isinstance(step.op, ir.Project | ir.Sort)
+    flowing = flows and isinstance(step.op, FLOWING)
     below: tuple[bool, ...]
     match step.op:
         case ir.Slice(limit=limit):
@@ -66,8 +78,8 @@ def _stoppable(step: PlanStep, early: bool, whole: bool) -> PlanStep:
             below = (early, False)
         case _:
             below = (early,) * len(step.inputs)
-    inputs = tuple(_stoppable(i, e, kept) for i, e in zip(step.inputs, below, strict=True))
-    return replace(step, inputs=inputs, early=early, whole=whole)
+    inputs = tuple(_stoppable(i, e, kept, flowing) for i, e in zip(step.inputs, below, strict=True))
+    return replace(step, inputs=inputs, early=early, whole=whole, flows=flows)
 
 
 def longest_chain(step: PlanStep) -> int:

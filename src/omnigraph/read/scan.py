@@ -1,11 +1,13 @@
 """Where patterns start: the nodes of some types for which a predicate is true.
 
 An equality on the id, or on a key that makes the id, is a look-up. A predicate on a large table whose columns are not
-loaded is answered by storage; everything else is judged on columns in memory.
+loaded is answered by storage; everything else is judged on columns in memory, block by block.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,11 @@ from omnigraph.lang.tree import conjunction, conjuncts, stored_column, stored_co
 from omnigraph.model.catalog import NodeOrEdgeType
 from omnigraph.model.types import INTEGERS, Scalar
 from omnigraph.read.arrays import NO_POSITIONS, Positions
-from omnigraph.read.budget import checked
+from omnigraph.read.budget import Held, checked
 from omnigraph.read.columns import LOAD_ROWS_MAX, TableColumns
 from omnigraph.read.context import Context
 from omnigraph.read.expressions import holds
+from omnigraph.read.plan import PlanStep
 from omnigraph.read.rows import Entities, Rows, concat_entities
 from omnigraph.storage.tables import ADDRESS
 
@@ -30,50 +33,90 @@ NOTHING = (None, None)
 STATISTICS_ROWS_MAX = 200_000  # of a larger table the values are not counted
 
 
-def node_scan(op: ir.NodeScan, ctx: Context, among: pa.Array | None = None) -> Rows:
-    """One row per node; of those with some ids, where others do not matter."""
-    parts = [_scan_type(op, name, ctx, among) for name in op.types]
+def node_scan(step: PlanStep, ctx: Context) -> Iterator[Rows]:
+    """One row per node. Walks take all nodes together, or the first ones and then the others; the rest takes blocks."""
+    op = step.op
+    assert isinstance(op, ir.NodeScan)  # noqa: S101
+    early = step.early and len(op.types) == 1
+    flows = step.flows and len(op.types) == 1
+    types = [_judged(op, name, ctx, step.among, early) for name in op.types]
+    for found in types[0] if flows else islice(types[0], int(early)):
+        yield Rows(len(found.position), {op.var: found}).keep(step.live)
+    if not flows:
+        with ctx.hold("NodeScan") as held:
+            yield _all_of(op, types, held).keep(step.live)
+
+
+def _all_of(op: ir.NodeScan, types: list[Iterator[Entities]], held: Held) -> Rows:
+    """The nodes of all types together."""
+    parts = [_together(pieces, held) for pieces in types]
     found = parts[0] if len(parts) == 1 else concat_entities(parts)
     return Rows(len(found.position), {op.var: found})
 
 
-def _scan_type(op: ir.NodeScan, name: str, ctx: Context, among: pa.Array | None) -> Entities:
+def _together(pieces: Iterator[Entities], held: Held) -> Entities:
+    parts: list[Entities] = []
+    for piece in pieces:
+        if parts:
+            held.add(2 * piece.nbytes)  # they are copied together in the end
+        parts.append(piece)
+    return parts[0] if len(parts) == 1 else concat_entities(parts)
+
+
+def _judged(
+    op: ir.NodeScan, name: str, ctx: Context, among: pa.Array | None, early: bool = False
+) -> Iterator[Entities]:
+    """The nodes of one type; the clock is looked at between two blocks that are judged. There is at least one piece."""
     columns = ctx.columns(name)
-    if among is None:
-        positions, rest = _candidates(op, columns, ctx)
-    else:
-        ctx.note(access="by the ids of rows")
-        positions, rest = columns.find_all(among), op.predicate
-        positions = positions[positions >= 0]
-    found = Entities((name,), positions)
-    if rest is None:
-        return found
-    mask = holds(rest, Rows(len(positions), {op.var: found}), ctx)
-    return found if mask.all() else found.take(np.flatnonzero(mask))
+    for positions, rest in _candidates(op, columns, ctx, among, early):
+        found = Entities((name,), positions)
+        if rest is not None:
+            ctx.check()
+            mask = holds(rest, Rows(len(positions), {op.var: found}), ctx)
+            found = found if mask.all() else found.take(np.flatnonzero(mask))
+        yield found
 
 
 def _candidates(
-    op: ir.NodeScan, columns: TableColumns, ctx: Context
-) -> tuple[Positions, ir.Expr | None]:
+    op: ir.NodeScan, columns: TableColumns, ctx: Context, among: pa.Array | None, early: bool
+) -> Iterator[tuple[Positions, ir.Expr | None]]:
     """Nodes that include all wanted ones, and what still has to be judged."""
+    if among is not None:
+        ctx.note(access="by the ids of rows")
+        positions = columns.find_all(among)
+        yield positions[positions >= 0], op.predicate
+        return
     parts = conjuncts(op.predicate)
     for i, part in enumerate(parts):
         wanted = _ids_named_by(part, op.var, columns, ctx)
         if wanted is not None:
             ctx.note(access="by id")
-            rest = conjunction(parts[:i] + parts[i + 1 :])
-            return _find(wanted, columns), rest
+            yield _find(wanted, columns), conjunction(parts[:i] + parts[i + 1 :])
+            return
     if op.predicate is not None and columns.n > LOAD_ROWS_MAX:
         down = push_down(closed(op.predicate, ctx.bound), columns.table.schema)
         if not all(columns.is_loaded(name) for name in stored_columns(down.pushed)):
             ctx.note(access="scanned in storage")
-            found = [
-                columns.positions_at(batch.column(ADDRESS))
-                for batch in checked(columns.table.batches([], down.pushed, with_address=True))
-            ]
-            return np.concatenate([NO_POSITIONS, *found]), down.rest
+            yield NO_POSITIONS, None
+            for batch in checked(columns.table.batches([], down.pushed, with_address=True)):
+                yield columns.positions_at(batch.column(ADDRESS)), down.rest
+            return
     ctx.note(access="columns" if parts else "all rows")
-    return columns.everything, op.predicate
+    for positions in _pieces(columns.everything, op.predicate is not None, ctx, early):
+        yield positions, op.predicate
+
+
+def _pieces(every: Positions, judged: bool, ctx: Context, early: bool) -> Iterator[Positions]:
+    """All rows; in blocks, if they are judged and too many for one."""
+    if not judged or len(every) <= ctx.budget.block_rows:
+        yield every
+        return
+    start = 0
+    for size in ctx.sizes(early):
+        yield every[start : start + size]
+        start += size
+        if start >= len(every):
+            return
 
 
 def known_share(ctx: Context, condition: ir.Expr, var: str, type_name: str) -> float | None:
@@ -105,7 +148,8 @@ def pinned(op: ir.NodeScan, ctx: Context) -> Rows | None:
         parts = conjuncts(op.predicate)
         if all(_ids_named_by(part, op.var, columns, ctx) is None for part in parts):
             return None
-    return node_scan(op, ctx)
+    with ctx.hold("NodeScan") as held:
+        return _all_of(op, [_judged(op, name, ctx, None) for name in op.types], held)
 
 
 def _find(wanted: list[str], columns: TableColumns) -> Positions:

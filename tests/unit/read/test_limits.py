@@ -13,8 +13,9 @@ import omnigraph.graph
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang.query import compile_query
 from omnigraph.model import limits
-from omnigraph.read import PROCESS, sorting
+from omnigraph.read import PROCESS, expand, scan, sorting
 from omnigraph.read.budget import Budget
+from omnigraph.read.expressions import holds
 from tests.support.snapshots import Graph, ask, make_graph
 
 SCHEMA = "node Item { code: String @key }\nedge Next: Item -> Item"
@@ -102,6 +103,72 @@ def test_a_query_is_cancelled_inside_an_operator(graph: Graph) -> None:
     error = refused(graph, PAIRS, cancelled=calls, block_rows=16)
     assert error.code == "cancelled"
     assert calls.asked == 21
+
+
+CODES = "match { $i: Item $i.code != 'x' } return { $i.code as code }".replace("'", '"')
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows scans have judged, block by block."""
+    seen: list[int] = []
+
+    def counted(expr: Any, rows: Any, ctx: Any) -> Any:
+        seen.append(rows.n)
+        return holds(expr, rows, ctx)
+
+    monkeypatch.setattr(scan, "holds", counted)
+    return seen
+
+
+def test_a_large_scan_judges_its_rows_in_blocks(graph: Graph, judged: list[int]) -> None:
+    whole = ask(graph, CODES).rows
+    assert judged == [40]
+    judged.clear()
+    assert ask(graph, CODES, block_rows=16).rows == whole
+    assert judged == [16, 16, 8]
+    graph.delete("Item", [f"i{i}" for i in range(10)])
+    judged.clear()
+    assert len(ask(graph, CODES, block_rows=16)) == 30
+    assert judged == [16, 14]
+
+
+def test_a_limit_stops_a_scan(graph: Graph, judged: list[int]) -> None:
+    assert len(ask(graph, CODES + " limit 3", block_rows=16)) == 3
+    assert judged == [16]
+    judged.clear()
+    assert refused(graph, CODES, max_rows=3, block_rows=16).details["limit"] == "max_rows"
+    assert judged == [16]
+
+
+def test_a_scan_ends_between_its_blocks(graph: Graph, judged: list[int]) -> None:
+    text = CODES.replace("$i.code as code", "count(*) as n")
+    error = refused(graph, text, cancelled=lambda: len(judged) > 1, block_rows=16)
+    assert error.code == "cancelled"
+    assert judged == [16, 16]
+
+
+def test_a_walk_begins_with_all_nodes_of_a_scan_or_the_first_ones(
+    graph: Graph, judged: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    real = expand.expand
+
+    def counted(step: Any, rows: Any, ctx: Any) -> Any:
+        begun.append(rows.n)
+        return real(step, rows, ctx)
+
+    monkeypatch.setattr(expand, "expand", counted)
+    text = CODES.replace("} return", "$i next $j } return").replace("$i.code as", "$j.code as")
+    assert len(ask(graph, text, block_rows=16)) == 40
+    assert (begun, judged) == ([40], [16, 16, 8])
+    begun.clear()
+    assert len(ask(graph, text + " limit 30", block_rows=16)) == 30
+    assert begun == [16, 24]
+    begun.clear()
+    judged.clear()
+    assert len(ask(graph, text + " limit 3", block_rows=16)) == 3
+    assert (begun, judged) == ([16], [16])
 
 
 def test_a_limit_stops_the_work_below_it(graph: Graph) -> None:
@@ -206,3 +273,9 @@ def test_processes_of_one_server_share_its_memory(monkeypatch: pytest.MonkeyPatc
     shared = limits.memory_bytes.__wrapped__()
     assert 4 * (shared.cache + shared.queries) <= alone.cache + alone.queries
     assert shared.query == pytest.approx(alone.query / 4, abs=1)
+
+
+def test_nodes_that_a_walk_needs_together_are_charged(graph: Graph) -> None:
+    text = CODES.replace("} return", "$i next $j } return").replace("$i.code as", "$j.code as")
+    error = refused(graph, text, memory_bytes_max=100, block_rows=16)
+    assert (error.code, error.details["operator"]) == ("memory_exceeded", "NodeScan")
