@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.model.limits import machine_bytes
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.server.counts import ROWS, Counted, Counts, shared_file
+from omnigraph.server.settings import Bounds
 from tests.server.process import Running, serving
 from tests.support import rings
 from tests.support.processes import ROOT
@@ -238,6 +240,44 @@ def test_a_token_that_is_taken_back_is_refused_by_all(pair: Served) -> None:
     (pair.folder / "new.json").write_text(json.dumps(TOKENS))
     os.replace(pair.folder / "new.json", pair.folder / "tokens.json")
     wait_until(lambda: [pair.query("bob")[0] for _ in range(4)] == [200] * 4)
+
+
+QUERY_SECONDS = Bounds().query_seconds_max
+# Any five of many people, one after the other: hours.
+ENDLESS = """query endless() {
+  match { $a: Person $b: Person $c: Person $d: Person $e: Person
+    $a.name < $b.name $b.name < $c.name $c.name < $d.name $d.name < $e.name }
+  return { count(*) as n } }"""
+
+
+def test_a_query_ends_when_its_client_leaves(tmp_path: Path) -> None:
+    body = json.dumps({"query": ENDLESS}).encode()
+    head = (
+        "POST /graphs/g/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t-ada\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with served(tmp_path, "--workers", "2") as here:
+        people = [{"name": f"p{i}"} for i in range(400)]
+        omnigraph.open(str(tmp_path / "graph")).load({"Person": people})
+        with socket.create_connection(("127.0.0.1", here.port), timeout=60) as client:
+            client.sendall(head.encode() + body)
+            wait_until(lambda: _in_flight(here, 1) and _is_working(here), what="the query to run")
+        left = time.monotonic()
+        wait_until(lambda: _is_idle(here) and not _is_working(here))
+        assert time.monotonic() - left < QUERY_SECONDS / 3, "its time limit ended it"
+
+
+def _is_working(here: Served) -> bool:
+    """Whether a worker uses a good part of a processor."""
+    before = _processor_seconds(here)
+    time.sleep(0.3)
+    return _processor_seconds(here) - before > 0.1
+
+
+def _processor_seconds(here: Served) -> float:
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in here.workers()]
+    ticks = sum(int(each.split()[11]) + int(each.split()[12]) for each in stats)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 # --- kills -----------------------------------------------------------------------------------------------------------
