@@ -75,8 +75,14 @@ class BatchColumn:
     def column(self, name: str) -> pa.Array:  # noqa: ARG002
         return self.values
 
-    def take(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:  # noqa: ARG002
+    def prefers_column(self, name: str, wanted: int) -> bool:  # noqa: ARG002
+        return True
+
+    def alone(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:  # noqa: ARG002
         return self.values.take(pa.array(positions))
+
+    def pieces(self, name: str) -> Iterator[tuple[npt.NDArray[np.int32], pa.Array]]:  # noqa: ARG002
+        yield np.arange(self.n, dtype=np.int32), self.values
 
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:  # noqa: ARG002
         return make()

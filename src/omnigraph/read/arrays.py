@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from omnigraph.expressions.lists import ranges
 
@@ -101,3 +102,11 @@ def stable_order(values: Positions) -> Ints:
     words.sort()
     words &= 0xFFFFFFFF
     return words
+
+
+def as_matrix(vectors: pa.FixedSizeListArray) -> AnyArray:
+    """Vectors one below the other, in Arrow's memory; the lines of missing ones are meaningless."""
+    width = vectors.type.list_size
+    flat = vectors.values.slice(vectors.offset * width, len(vectors) * width)
+    found: AnyArray = flat.to_numpy(zero_copy_only=False).reshape(len(vectors), width)
+    return found

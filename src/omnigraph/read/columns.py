@@ -22,7 +22,7 @@ from omnigraph.errors import LimitExceeded
 from omnigraph.model.catalog import EdgeType, NodeType
 from omnigraph.model.columns import one_array
 from omnigraph.model.frozen import frozen
-from omnigraph.read.arrays import NO_ROW, AnyArray, Ints, Mask, Positions
+from omnigraph.read.arrays import NO_ROW, AnyArray, Ints, Mask, Positions, as_matrix
 from omnigraph.read.budget import TOPOLOGY, Read, charged, checked
 from omnigraph.read.cache import Cache
 from omnigraph.read.ids import IdIndex, IdStream
@@ -37,6 +37,10 @@ WANTED_PART = 16  # "much" is more than one row in this many
 TAKES_MAX = 8  # times a few rows of a column are read alone, before the column is loaded
 TAKEN_ROWS_MAX = 1_000
 TAKEN_FROM_ROWS_MIN = 50_000  # a smaller table's column is loaded right away
+CACHED_PART = 2  # one column of vectors may fill 1/n of the cache
+SCANS_MAX = 1  # times such a column is read piece by piece, before it is loaded
+SCANNED_FROM_BYTES_MIN = 16 << 20  # a smaller one is loaded right away
+PIECE_BYTES = 2 << 20
 PROBES_MAX = 3  # times ids of a table not loaded yet are looked up in storage
 PROBE_ROWS_MIN = 20_000
 PROBE_IDS_MAX = 2_000
@@ -68,6 +72,7 @@ class TableColumns:
         self.cache = cache
         self._probes = 0
         self._takes: Counter[str] = Counter()
+        self._scans: Counter[str] = Counter()
         sizes = [f.physical_rows for f in self.fragments]
         self.starts: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self.n = int(self.starts[-1])  # positions, deleted rows included
@@ -168,8 +173,7 @@ class TableColumns:
             return self.column(name).slice(int(positions[0]), len(positions))
         missing = not run and bool(len(positions)) and int(positions.min()) < 0
         if not run and not missing and self._prefers_rows(name, len(positions)):
-            found = self.table.take(self.addresses(positions), [name]).column(0)
-            return _joined(found.chunks, found.type)
+            return self._read_rows(name, positions)
         if len(positions) == 1 and not missing:
             return self.column(name).slice(int(positions[0]), 1)
         index = pa.array(positions, mask=positions < 0) if missing else pa.array(positions)
@@ -188,7 +192,7 @@ class TableColumns:
         """Whether rows are read rather than the column: always of a very large table, of others the first few times."""
         if wanted * WANTED_PART >= self.n or self.is_loaded(name):
             return False
-        if self.n > LOAD_ROWS_MAX:
+        if self.n > LOAD_ROWS_MAX or not self._fits(name):
             return True
         if not self._are_few(wanted):
             return False
@@ -204,7 +208,7 @@ class TableColumns:
             return
         together: dict[tuple[int, ...], list[str]] = {}
         for name in names:
-            if self.cache.get((*self.identity, name)) is None:
+            if not self._width(name) and self.cache.get((*self.identity, name)) is None:
                 chunks = [self._found(f, name)[1] for f in self.fragments]
                 together.setdefault(_missing(chunks), []).append(name)
         for which, some in together.items():
@@ -213,15 +217,19 @@ class TableColumns:
 
     def _assemble(self, name: str) -> pa.Array:
         places = [self._found(f, name) for f in self.fragments]
-        chunks = [chunk for _, chunk in places]
-        missing = _missing(chunks)
-        for i, chunk in zip(missing, self._read_chunks([name], missing)[name], strict=True):
-            chunks[i] = chunk
-        whole = _joined(chunks, self.table.schema.field(name).type)
+        join = self._join_vectors if self._width(name) else self._join
+        whole = join(name, [chunk for _, chunk in places])
         owner = (*self.identity, name)
         for (key, _), start in zip(places, self.starts.tolist()[:-1], strict=True):
             self.cache.put(key, Part(owner, start), FRAGMENT_BYTES)
         return whole
+
+    def _join(self, name: str, chunks: list[pa.Array | None]) -> pa.Array:
+        """The column, of what the cache has of its fragments and what is read."""
+        missing = _missing(chunks)
+        for i, chunk in zip(missing, self._read_chunks([name], missing)[name], strict=True):
+            chunks[i] = chunk
+        return _joined([chunk for chunk in chunks if chunk is not None], self._type(name))
 
     def _found(self, fragment: FragmentInfo, name: str) -> tuple[Hashable, pa.Array | None]:
         """Where the cache keeps the values of a fragment, and the values, if it does."""
@@ -277,6 +285,82 @@ class TableColumns:
             return values
         live = self.fragment_live(fragment)
         return values.take(pa.array(np.cumsum(live) - 1, mask=~live))
+
+    # --- vectors -------------------------------------------------------------------------------------------------
+
+    def prefers_column(self, name: str, wanted: int) -> bool:
+        """Whether work on this many vectors uses the whole column, loaded if need be, or `alone` and `pieces`."""
+        missing = self._rows_to_load(name)
+        if not missing:
+            return True
+        if not self._fits(name):
+            return False
+        if missing * 2 < self.n or self.n * self._width(name) < SCANNED_FROM_BYTES_MIN:
+            return True
+        if wanted * WANTED_PART < self.n:
+            self._takes[name] += 1
+            return self._takes[name] > TAKES_MAX
+        self._scans[name] += 1
+        return self._scans[name] > SCANS_MAX
+
+    def alone(self, name: str, positions: Positions) -> pa.Array:
+        """The values at these positions; the column is not loaded."""
+        if self.is_loaded(name):
+            return self.column(name).take(pa.array(positions))
+        return self._read_rows(name, positions)
+
+    def pieces(
+        self, name: str, fragments: Sequence[int] | None = None
+    ) -> Iterator[tuple[Positions, pa.Array]]:
+        """The rows of the table, or of some fragments, piece by piece: their positions and values. Nothing is kept."""
+        rows = max(1, PIECE_BYTES // max(1, self._width(name)))
+        for batch in checked(
+            self.table.batches([name], with_address=True, batch_rows=rows, fragments=fragments)
+        ):
+            yield self.positions_at(batch.column(ADDRESS)), batch.column(name)
+
+    def _read_rows(self, name: str, positions: Positions) -> pa.Array:
+        found = self.table.take(self.addresses(positions), [name]).column(0)
+        return _joined(found.chunks, found.type)
+
+    def _width(self, name: str) -> int:
+        """The bytes of one vector of a column; 0 if it holds none."""
+        kind = self._type(name)
+        if not pa.types.is_fixed_size_list(kind):
+            return 0
+        return int(kind.list_size * kind.value_type.bit_width // 8)
+
+    def _fits(self, name: str) -> bool:
+        """Whether the cache can keep a column of vectors; one that it would drop at once is not loaded."""
+        return self.n * self._width(name) * CACHED_PART <= self.cache.bytes_max
+
+    def _join_vectors(self, name: str, chunks: list[pa.Array | None]) -> pa.Array:
+        """The same for vectors, in one matrix: they are never held twice."""
+        kind = self._type(name)
+        with Read(self.cache.bytes_max) as read:
+            read.add(self.n * self._width(name))
+            matrix = np.empty((self.n, kind.list_size), kind.value_type.to_pandas_dtype())
+            known = np.zeros(self.n, np.bool_)
+            for where, values in self._vectors(name, chunks):
+                matrix[where] = as_matrix(values)
+                known[where] = values.is_valid().to_numpy(zero_copy_only=False)
+        nulls = None if known.all() else pa.array(~known)
+        flat = pa.array(matrix.ravel())
+        return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=nulls)
+
+    def _vectors(
+        self, name: str, chunks: Sequence[pa.Array | None]
+    ) -> Iterator[tuple[slice | Positions, pa.Array]]:
+        """Where vectors belong, and what they are: those of the cache, then those that are read."""
+        for start, chunk in zip(self.starts.tolist(), chunks, strict=False):
+            if chunk is not None:
+                yield slice(start, start + len(chunk)), chunk
+        missing = [self.fragments[i].fragment_id for i in _missing(chunks)]
+        if missing:
+            yield from self.pieces(name, missing if len(missing) < len(chunks) else None)
+
+    def _type(self, name: str) -> pa.DataType:
+        return self.table.schema.field(name).type
 
     # --- ids -----------------------------------------------------------------------------------------------------
 

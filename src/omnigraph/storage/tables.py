@@ -106,6 +106,7 @@ class IndexInfo:
     kind: str
     covered_fragments: frozenset[int]
     bytes: int = 0
+    metric: str = ""  # of an index on vectors: l2, cosine or dot
 
 
 @frozen

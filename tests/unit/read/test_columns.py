@@ -217,3 +217,71 @@ def test_a_name_that_came_to_mean_another_column_is_read_anew(tmp_path: Path) ->
     first = compile_schema(once, accepted=compile_schema(text))
     graph.catalog = catalog_of(compile_schema(twice, accepted=first))
     assert opened(graph, cache).column("a").to_pylist() == [2]
+
+
+# --- vectors -----------------------------------------------------------------------------------------------------
+
+VECTORS = "node Item { code: String @key  v: Vector(64)? }"
+
+
+def with_vectors(*codes: str) -> list[dict[str, object]]:
+    return [{"id": c, "code": c, "v": None if c == "n" else [float(ord(c))] * 64} for c in codes]
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """A table whose every column counts as large."""
+    monkeypatch.setattr(columns_module, "SCANNED_FROM_BYTES_MIN", 0)
+    made = make_graph(tmp_path, VECTORS, {"Item": with_vectors("a", "n", "c", "d")})
+    made.delete("Item", ["c"])
+    made.append("Item", with_vectors("e", "f"))
+    return made
+
+
+def test_vectors_are_loaded_when_they_are_scanned_again(large: Graph) -> None:
+    found = opened(large, Cache())
+    assert not found.prefers_column("v", found.n)
+    assert found.prefers_column("v", found.n)
+    found.column("v")
+    assert found.is_loaded("v")
+
+
+def test_vectors_the_cache_cannot_keep_are_never_loaded(large: Graph) -> None:
+    found = opened(large, Cache(6 * 256 * 2 - 1))
+    assert not any(found.prefers_column("v", wanted) for wanted in [6] * 20 + [1] * 20)
+    assert not found.is_loaded("v")
+
+
+def test_pieces_and_single_rows_are_what_the_column_holds(large: Graph) -> None:
+    found = opened(large, Cache())
+    pieces: dict[int, Any] = {}
+    for at, values in found.pieces("v"):
+        pieces.update(zip(at.tolist(), values.to_pylist(), strict=True))
+    alone = found.alone("v", found.everything).to_pylist()
+    assert not found.is_loaded("v")
+    whole = found.column("v").to_pylist()
+    assert pieces == {int(p): whole[p] for p in found.everything}
+    assert alone == [whole[p] for p in found.everything]
+    assert sorted(v[0] for v in alone if v is not None) == [97, 100, 101, 102]
+
+
+def test_vectors_of_two_versions_are_held_once(large: Graph) -> None:
+    cache = Cache()
+    opened(large, cache).column("v")
+    large.append("Item", with_vectors("g"))
+    after = opened(large, cache)
+    reads: list[Any] = []
+    original = after.table.batches
+
+    def counted(names: list[str], **more: Any) -> Any:
+        reads.append(more["fragments"])
+        return original(names, **more)
+
+    object.__setattr__(after.table, "batches", counted)
+    whole = after.column("v")
+    assert reads == [[after.fragments[-1].fragment_id]]
+    memory = whole.values.buffers()[1].address
+    for fragment in after.fragments:
+        chunk = after._found(fragment, "v")[1]
+        assert chunk is not None
+        assert chunk.values.buffers()[1].address == memory

@@ -6,7 +6,7 @@ position -1 are taken care of by the functions of this package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -66,8 +66,16 @@ class Columns(Protocol):
         """The whole column by position. Values at deleted rows are meaningless."""
         ...
 
-    def take(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:
-        """The values at these positions."""
+    def prefers_column(self, name: str, wanted: int) -> bool:
+        """Whether work on this many vectors uses the whole column, loaded if need be, or `alone` and `pieces`."""
+        ...
+
+    def alone(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:
+        """The values at these positions; the column is not loaded."""
+        ...
+
+    def pieces(self, name: str) -> Iterator[tuple[npt.NDArray[np.int32], pa.Array]]:
+        """The rows piece by piece: their positions and values. Nothing is kept."""
         ...
 
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:

@@ -3,13 +3,13 @@
 Stored vectors are float32; every sum is made in float64, row by row in the same order wherever the row is, so equal
 vectors are equally far and a pre-filter changes no distance. `nearest` first estimates all distances in float32 with a
 proven bound of the error, and computes exactly only where the bound leaves a doubt: the answer is that of `distances`.
-An approximate search (`approximate.py`) replaces only `_candidates`. Of a few positions only
-their own vectors are read, if the column is not in memory.
+A column that is not in memory is read piece by piece, of a few positions only their own vectors; one that is
+wanted again and fits the cache is loaded. The answers are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow as pa
 from omnigraph.errors import Kind, OmnigraphError
 from omnigraph.lang import ir
 from omnigraph.model.frozen import frozen
+from omnigraph.read.arrays import as_matrix
 from omnigraph.read.search.source import Bools, Columns, Positions
 
 Float32s = npt.NDArray[np.float32]
@@ -27,7 +28,8 @@ F = TypeVar("F", np.float32, np.float64)
 
 ROWS_PER_BLOCK = 2048  # keeps a block of ordinary vectors in the processor's cache
 ESTIMATES_PER_BLOCK = 1 << 14
-TAKEN_ROWS_MAX = 4096  # of this few vectors only those are read
+TAKEN_ROWS = 4096  # read together, where only some vectors are read
+SCANNED_PART = 16  # more than one vector in this many are found by reading all
 SQUARE_MIN, SQUARE_MAX = (
     1e-30,
     1e30,
@@ -50,9 +52,15 @@ def distances(
 ) -> Float64s:
     """How far the vectors at the positions (default: all) are; nan for a null vector, a deleted row or position -1."""
     query = _query(vector, metric, columns, prop)
-    if positions is None or not 0 < len(positions) <= TAKEN_ROWS_MAX or int(positions.min()) < 0:
+    count = columns.n if positions is None else len(positions)
+    if columns.prefers_column(prop, count):
         return _distances(_vectors(columns, prop), query, metric, positions)
-    return _distances(_taken(columns, prop, positions), query, metric, None)
+    if positions is not None and len(positions) * SCANNED_PART < columns.n:
+        return _distances_alone(columns, prop, query, metric, positions)
+    far = np.full(columns.n + 1, np.nan)  # the last one is that of position -1
+    for block in _pieces(columns, prop, None):
+        far[block.positions] = _distances(block.vectors, query, metric, None)
+    return far[:-1] if positions is None else far[positions]
 
 
 def nearest(
@@ -70,15 +78,33 @@ def nearest(
     positions, not of the distances.
     """
     query = _query(vector, metric, columns, prop)
-    if positions is None:
-        vectors = _vectors(columns, prop)
-        squares = columns.derived(
-            f"search/squares/{prop}", lambda: _squares(vectors.matrix), lambda found: found.nbytes
-        )
-        positions = _candidates(vectors, squares, query, metric, count)
-        far = _distances(vectors, query, metric, positions)
-    else:
-        far = distances(columns, prop, vector, metric, positions)
+    wanted = columns.n if positions is None else len(positions)
+    if columns.prefers_column(prop, wanted):
+        if positions is None:
+            return _nearest(_blocks(columns, prop), query, metric, count)
+        far = _distances(_vectors(columns, prop), query, metric, positions)
+        return _best(positions, far, count)
+    if wanted * SCANNED_PART < columns.n and positions is not None:
+        return nearest_alone(columns, prop, query, metric, count=count, positions=positions)
+    return _nearest(_pieces(columns, prop, positions), query, metric, count)
+
+
+def nearest_alone(
+    columns: Columns,
+    prop: str,
+    vector: Sequence[float] | Float32s | Float64s,
+    metric: ir.Metric,
+    *,
+    count: int,
+    positions: Positions,
+) -> tuple[Positions, Float64s]:
+    """`nearest` that reads the vectors at the positions, and never the column."""
+    query = _query(vector, metric, columns, prop)
+    far = _distances_alone(columns, prop, query, metric, positions)
+    return _best(positions, far, count)
+
+
+def _best(positions: Positions, far: Float64s, count: int) -> tuple[Positions, Float64s]:
     near = far <= _smallest(far, count)
     return positions[near], far[near]
 
@@ -98,24 +124,29 @@ def _vectors(columns: Columns, prop: str) -> _Vectors:
     return _matrix(columns.column(prop), None if columns.live is None else ~columns.live)
 
 
-def _taken(columns: Columns, prop: str, positions: Positions) -> _Vectors:
-    """The vectors at some positions, one after the other."""
-    gone = None if columns.live is None else ~columns.live[positions]
-    return _matrix(columns.take(prop, positions.astype(np.int32)), gone)
+def _distances_alone(
+    columns: Columns, prop: str, query: Float64s, metric: ir.Metric, positions: Positions
+) -> Float64s:
+    """Distances of which only the vectors at the positions are read, some at a time."""
+    far = np.full(len(positions), np.nan)
+    there = np.flatnonzero(positions >= 0)
+    for start in range(0, len(there), TAKEN_ROWS):
+        some = there[start : start + TAKEN_ROWS]
+        at = positions[some].astype(np.int32)
+        gone = None if columns.live is None else ~columns.live[at]
+        far[some] = _distances(_matrix(columns.alone(prop, at), gone), query, metric, None)
+    return far
 
 
 def _matrix(column: pa.Array, missing: Bools | None) -> _Vectors:
-    width = column.type.list_size
-    flat = column.values.slice(column.offset * width, len(column) * width)
-    matrix = flat.to_numpy(zero_copy_only=False).reshape(len(column), width)
     if column.null_count:
         nulls = column.is_null().to_numpy(zero_copy_only=False)
         missing = nulls if missing is None else missing | nulls
-    return _Vectors(matrix, missing)
+    return _Vectors(as_matrix(column), missing)
 
 
 def _query(
-    vector: Sequence[float] | Float32s, metric: ir.Metric, columns: Columns, prop: str
+    vector: Sequence[float] | Float32s | Float64s, metric: ir.Metric, columns: Columns, prop: str
 ) -> Float64s:
     """The query rounded to float32 like everything stored, so that a stored vector is at distance 0 from itself."""
     with np.errstate(over="ignore"):
@@ -206,39 +237,70 @@ def _squares(matrix: Float32s) -> Float32s:
         return _square_sums(matrix)
 
 
-def _candidates(
-    vectors: _Vectors, squares: Float32s, query: Float64s, metric: ir.Metric, count: int
-) -> npt.NDArray[np.int64]:
-    """Every position that may be among the nearest, and few others.
+@frozen
+class _VectorBlock:
+    """Some vectors, where they are, and their squared norms."""
 
-    Block by block, with the upper bounds of the best so far: what is certainly further away is dropped.
+    positions: Positions
+    vectors: _Vectors
+    squares: Float32s
+
+
+def _blocks(columns: Columns, prop: str) -> Iterator[_VectorBlock]:
+    """A column that is in memory."""
+    whole = _vectors(columns, prop)
+    squares = columns.derived(
+        f"search/squares/{prop}", lambda: _squares(whole.matrix), lambda found: found.nbytes
+    )
+    for start in range(0, len(squares), ESTIMATES_PER_BLOCK):
+        at = slice(start, min(start + ESTIMATES_PER_BLOCK, len(squares)))
+        missing = None if whole.missing is None else whole.missing[at]
+        vectors = _Vectors(whole.matrix[at], missing)
+        yield _VectorBlock(np.arange(at.start, at.stop), vectors, squares[at])
+
+
+def _pieces(columns: Columns, prop: str, positions: Positions | None) -> Iterator[_VectorBlock]:
+    """A column that is read piece by piece; all but the positions count as missing."""
+    left_out = None
+    if positions is not None:
+        left_out = np.ones(columns.n + 1, np.bool_)  # position -1 is the last
+        left_out[positions] = False
+    for at, values in columns.pieces(prop):
+        vectors = _matrix(values, None if left_out is None else left_out[at])
+        yield _VectorBlock(at, vectors, _squares(vectors.matrix))
+
+
+def _nearest(
+    blocks: Iterator[_VectorBlock], query: Float64s, metric: ir.Metric, count: int
+) -> tuple[Positions, Float64s]:
+    """Exact distances of all that may be among the nearest, and of few others.
+
+    Block by block, with the upper bounds of the best so far: what is certainly further away is not computed.
     """
     best, limit = np.empty(0), np.inf
-    kept = [(np.empty(0, np.int64), np.empty(0))]
-    for start in range(0, len(squares), ESTIMATES_PER_BLOCK):
-        block = slice(start, start + ESTIMATES_PER_BLOCK)
-        low, high = _bounds(vectors, block, squares[block], query, metric)
+    found: list[tuple[Positions, Float64s]] = [(np.empty(0, np.int64), np.empty(0))]
+    for block in blocks:
+        low, high = _bounds(block, query, metric)
         best = np.concatenate([best, high[high <= limit]])
         limit = _smallest(best, count)
         best = best[best <= limit]
         near = np.flatnonzero(low <= limit)
-        kept.append((near + start, low[near]))
-    positions, lowest = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-    found: npt.NDArray[np.int64] = positions[lowest <= limit]
-    return found
+        if len(near):
+            found.append((block.positions[near], _distances(block.vectors, query, metric, near)))
+    positions, far = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return _best(positions, far, count)
 
 
-def _bounds(
-    vectors: _Vectors, block: slice, squares: Float32s, query: Float64s, metric: ir.Metric
-) -> tuple[Float64s, Float64s]:
+def _bounds(block: _VectorBlock, query: Float64s, metric: ir.Metric) -> tuple[Float64s, Float64s]:
     """The minimum and maximum of each distance; infinite if unknown, nan without a vector."""
     with np.errstate(all="ignore"):
-        middle, error = _estimate(vectors.matrix[block], squares, query, metric)
+        squares = block.squares
+        middle, error = _estimate(block.vectors.matrix, squares, query, metric)
         low, high = middle - error, middle + error
         sure = (squares >= SQUARE_MIN) & (squares <= SQUARE_MAX) & np.isfinite(low)
     low[~sure], high[~sure] = -np.inf, np.inf
-    if vectors.missing is not None:
-        missing = vectors.missing[block]
+    missing = block.vectors.missing
+    if missing is not None:
         low[missing] = high[missing] = np.nan
     return low, high
 

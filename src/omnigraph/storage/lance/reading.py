@@ -36,6 +36,10 @@ from omnigraph.storage.tables import (
 POINTS_MAX = 4  # values looked up one by one
 BLOB_ELSEWHERE = 3  # how Lance marks a blob that is stored as an address
 DETACHED = 1 << 63  # set in every version but a table's first
+AHEAD_OF_VECTORS = {
+    "io_buffer_size": 32 << 20,
+    "fragment_readahead": 2,
+}  # by default Lance holds gigabytes of them
 KINDS = {
     "BTree": "BTREE",
     "Bitmap": "BITMAP",
@@ -130,6 +134,8 @@ class LanceTable:
         if plan is None:
             return
         more: dict[str, Any] = {"batch_size": batch_rows}
+        if any(pa.types.is_fixed_size_list(self.schema.field(name).type) for name in columns):
+            more |= AHEAD_OF_VECTORS
         if fragments is not None:
             more["fragments"] = [self._fragment(fragment_id) for fragment_id in fragments]
         yield from self._stream(plan, more)
@@ -266,6 +272,7 @@ class LanceTable:
                 kind=KINDS.get(index.index_type, index.index_type.upper()),
                 covered_fragments=live & _covered(index),
                 bytes=index.total_size_bytes or 0,
+                metric=_metric(index),
             )
             for index in self.descriptions
         )
@@ -534,6 +541,10 @@ def fragment_files(fragment: FragmentMetadata, has_blobs: bool) -> set[str]:
     if fragment.deletion_file is not None:
         names.add(fragment.deletion_file.path(fragment.id))
     return names
+
+
+def _metric(index: Any) -> str:
+    return str((index.details or {}).get("metric_type", "")).lower()
 
 
 def _covered(index: Any) -> frozenset[int]:

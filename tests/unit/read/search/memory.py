@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
@@ -47,6 +47,7 @@ class MemoryColumns:
         self.kind = _kind(analyzer, self._column.type)
         self.cache = cache or Cache()
         self.objects = None
+        self.is_loaded = True
         self.identity = ("root", "table", next(_versions))
 
     def cells(self, name: str, fragment: FragmentInfo) -> Hashable:
@@ -54,10 +55,19 @@ class MemoryColumns:
 
     def column(self, name: str) -> pa.Array:
         assert name == "p"
+        assert self.is_loaded
         return self._column
 
-    def take(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:
-        return self.column(name).take(pa.array(positions))
+    def prefers_column(self, name: str, wanted: int) -> bool:
+        return self.is_loaded
+
+    def alone(self, name: str, positions: npt.NDArray[np.int32]) -> pa.Array:
+        return self._column.take(pa.array(positions))
+
+    def pieces(self, name: str) -> Iterator[tuple[npt.NDArray[np.int32], pa.Array]]:
+        live = np.arange(self.n) if self.live is None else np.flatnonzero(self.live)
+        for at in np.array_split(live.astype(np.int32), 3):
+            yield at, self._column.take(pa.array(at))
 
     def derived(self, name: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
         return self.cache.get_or_build((*self.identity, name), make, size)

@@ -193,3 +193,30 @@ def test_all_that_tie_for_the_last_place_are_returned() -> None:
 def test_an_empty_table_has_no_nearest() -> None:
     positions, far = nearest(vectors([], 3), "p", [1, 2, 3], Metric.COSINE, count=5)
     assert (len(positions), len(far)) == (0, 0)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_column_that_is_not_loaded_gives_the_same_answers(metric: Metric, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = random_matrix(seed, 600, int(rng.integers(1, 20)))
+    matrix[rng.integers(0, 600, 90)] = matrix[rng.integers(0, 600, 90)]  # ties
+    columns = columns_of(matrix, rng.random(600) < 0.2, deleted=(3, 4))
+    assert columns.live is not None
+    there = np.flatnonzero(columns.live).astype(np.int32)
+    many, few = (np.append(rng.choice(there, n, replace=False), -1) for n in (400, 20))
+
+    def answers() -> list[list[float]]:
+        found = [distances(columns, "p", matrix[7], metric, at) for at in (None, many, few)]
+        near = [
+            nearest(columns, "p", matrix[7], metric, count=count, positions=at)
+            for at in (None, np.sort(many), few)
+            for count in (0, 1, 50, 1000)
+        ]
+        return [
+            np.nan_to_num(a, nan=-1.0).tolist() for a in (*found, *(x for n in near for x in n))
+        ]
+
+    loaded = answers()
+    columns.is_loaded = False
+    assert answers() == loaded
