@@ -455,15 +455,16 @@ class Versions:
     ) -> list[EmbedReport]:
         """Compute missing vectors of `@embed` properties: of rows loaded without a provider, or of a new property.
 
-        Each batch is a commit, so the next call resumes interrupted work. `every` recomputes all vectors.
-        A dry run counts texts and characters, and calls no provider.
+        Each batch is a commit, so the next call resumes interrupted work; the texts of one batch may be sent again.
+        Texts the provider refuses are counted and left out. `every` recomputes all vectors. A dry run counts texts and
+        characters, and calls no provider.
 
         >>> import omnigraph
         >>> schema = 'node Note { title: String @key body: String? vector: Vector(4)? @embed("body") }'
         >>> g = omnigraph.init("memory://doc-embed", schema=schema)
         >>> _ = g.load({"Note": [{"title": "a", "body": "tea"}, {"title": "b", "body": "tea"}]})
         >>> g.embed(dry_run=True)
-        [EmbedReport(type='Note', property='vector', rows=2, texts=1, characters=3, commits=0)]
+        [EmbedReport(type='Note', property='vector', rows=2, texts=1, characters=3, commits=0, refused=0)]
         """
         with metrics.operation("embed"):
             state = self._state(branch, None, types)

@@ -89,8 +89,9 @@ def embed(
 ) -> None:
     """Compute missing vectors of @embed properties.
 
-    Each batch is a commit: run it again after an interruption, and it continues with the rest. A dry run counts texts
-    and characters without calling the provider.
+    Each batch is a commit: run it again after an interruption, and it continues with the rest; only the texts of the
+    batch it was at are sent again. A text that the provider refuses is counted and left without a vector. A dry run
+    counts texts and characters without calling the provider.
     """
     graph, branch = open_graph(where), branch_of(branch)
     with writing(graph, branch, "embed", writer, show):
@@ -103,7 +104,7 @@ def embed(
             message=message,
             actor=actor_of(writer.actor),
         )
-    columns = ["type", "property", "rows", "texts", "characters", "commits"]
+    columns = ["type", "property", "rows", "texts", "characters", "commits", "refused"]
     rows = [list(report.to_json().values()) for report in reports]
     document = {"branch": branch, "dry_run": dry_run, "embedded": [r.to_json() for r in reports]}
     print_sheet(show, Sheet(columns, rows, document=document), rows_max=0)

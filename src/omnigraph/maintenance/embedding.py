@@ -1,7 +1,7 @@
 """Computing missing vectors later: batch by batch, each batch a commit.
 
-Finished batches are kept whatever happens afterwards, so interrupted work continues where it stopped. Texts that rows
-share are embedded once.
+Finished batches are kept whatever happens afterwards, so interrupted work continues where it stopped. Rows that share a
+text are embedded together, so that it is paid for once; a text the provider refuses is left out.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,12 +19,23 @@ from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.model.catalog import NodeType, Property
 from omnigraph.model.embedding import EmbedSettings
 from omnigraph.model.frozen import frozen
+from omnigraph.read.arrays import Ints
 from omnigraph.read.search.embed import provider_of
+from omnigraph.read.search.providers import EmbedRefused
 from omnigraph.storage import metrics
 from omnigraph.values.spelling import fields_json
-from omnigraph.write.embed import Embedder, embed_function, fill_vectors, without_vector
+from omnigraph.write.embed import (
+    Embedder,
+    EmbedTexts,
+    Vector,
+    embed_function,
+    fill_vectors,
+    without_vector,
+)
 
 BATCH_ROWS_MIN = 512  # of a commit; a provider that takes larger batches gets them
+OF_TEXTS = (400, 413, 422)  # how providers refuse a text: too long, empty or not allowed
+HARMLESS = "text"
 
 Publish = Callable[[Verb], Any]  # publishes a verb as a commit, and returns its value
 
@@ -38,6 +50,7 @@ class EmbedReport:
     texts: int
     characters: int
     commits: int = 0
+    refused: int = 0  # texts the provider refused; their rows have no vector
 
     def to_json(self) -> dict[str, Any]:
         return fields_json(self)
@@ -72,7 +85,7 @@ def count_missing(
 ) -> EmbedReport:
     """How much there is to embed."""
     rows, distinct = 0, pa.array([], pa.string())
-    for batch in _missing(snapshot, kind, prop, every, ["id", _source(prop)]):
+    for batch in _missing(snapshot, kind, prop, every):
         rows += batch.num_rows
         texts = batch.column(_source(prop)).cast(pa.string())
         distinct = pa.concat_arrays([distinct, texts]).unique()
@@ -90,21 +103,49 @@ def embed_missing(
 ) -> EmbedReport:
     """Compute the vectors missing in a state, in separate commits on top of any concurrent writes."""
     kind, prop = what
-    provider, ask = provider_of(settings), embed_function(settings)
+    provider, ask = provider_of(settings), _LeavingOut(embed_function(settings))
     batch_rows = max(BATCH_ROWS_MIN, provider.batch_texts_max * provider.requests_max)
-    todo = snapshot.table_of(kind).count(without_vector(prop, every=every))
-    seen = rows = texts = characters = commits = 0
-    for batch in _missing(snapshot, kind, prop, every, ["id"], batch_rows) if todo else ():
-        embedder = Embedder(
-            ask
-        )  # of this batch only: it keeps its vectors in case the commit is retried
-        verb = fill_vectors(kind.name, prop.name, batch.column("id"), embedder, every=every)
+    ids, firsts = _by_text(snapshot, kind, prop, every)
+    rows = texts = characters = commits = 0
+    for start, stop in _batches(firsts, batch_rows):
+        # Of this batch only: it keeps its vectors in case the commit is retried.
+        embedder = Embedder(ask)
+        verb = fill_vectors(kind.name, prop.name, ids[start:stop], embedder, every=every)
         filled = publish(verb)
         rows, commits = rows + filled, commits + bool(filled)
-        texts, characters = texts + embedder.texts, characters + embedder.characters
-        seen += batch.num_rows
-        metrics.progress(f"embedding {kind.name}.{prop.name}", rows, seen / todo)
-    return EmbedReport(kind.name, prop.name, rows, texts, characters, commits)
+        if not start or firsts[start] != firsts[start - 1]:  # else it is counted already
+            texts, characters = texts + embedder.texts, characters + embedder.characters
+        metrics.progress(f"embedding {kind.name}.{prop.name}", rows, stop / len(ids))
+    return EmbedReport(kind.name, prop.name, rows, texts, characters, commits, ask.refused)
+
+
+class _LeavingOut:
+    """A provider that gives no vector for a text it refuses, where it would refuse all that are sent with it."""
+
+    def __init__(self, ask: EmbedTexts) -> None:
+        self._ask = ask
+        self._works = False  # it has made a vector
+        self.refused = 0
+
+    def __call__(self, texts: Sequence[str], dim: int, model: str | None) -> Sequence[Vector]:
+        try:
+            made = self._ask(texts, dim, model)
+        except EmbedRefused as refused:
+            if refused.details.get("status") not in OF_TEXTS:
+                raise
+            return self._in_halves(texts, dim, model)
+        self._works = True
+        return made
+
+    def _in_halves(self, texts: Sequence[str], dim: int, model: str | None) -> Sequence[Vector]:
+        if not self._works:  # a wrong setting is refused with any text
+            self._ask([HARMLESS], dim, model)
+            self._works = True
+        if len(texts) == 1:
+            self.refused += 1
+            return [None]
+        half = len(texts) // 2
+        return [*self(texts[:half], dim, model), *self(texts[half:], dim, model)]
 
 
 def _source(prop: Property) -> str:
@@ -112,27 +153,36 @@ def _source(prop: Property) -> str:
 
 
 def _missing(
-    snapshot: Snapshot,
-    kind: NodeType,
-    prop: Property,
-    every: bool,
-    columns: list[str],
-    batch_rows: int = 65_536,
+    snapshot: Snapshot, kind: NodeType, prop: Property, every: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows to embed, in batches of about this size."""
+    """The ids and texts of the rows to embed."""
     condition = without_vector(prop, every=every)
-    found = snapshot.table_of(kind).batches(columns, condition, batch_rows=batch_rows)
-    waiting: list[pa.RecordBatch] = []
-    for batch in found:  # the table store cuts batches before it filters them
-        waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= batch_rows:
-            yield from _joined(waiting, batch_rows)
-            waiting = []
-    yield from _joined(waiting, batch_rows)
+    return snapshot.table_of(kind).batches(["id", _source(prop)], condition)
 
 
-def _joined(parts: list[pa.RecordBatch], rows_max: int) -> list[pa.RecordBatch]:
-    if not parts:
-        return []
-    whole = pa.Table.from_batches(parts).combine_chunks()
-    return [batch for batch in whole.to_batches(max_chunksize=rows_max) if batch.num_rows]
+def _by_text(
+    snapshot: Snapshot, kind: NodeType, prop: Property, every: bool
+) -> tuple[pa.Array, Ints]:
+    """The ids of the rows to embed, those with equal texts side by side, and for each the first row with its text."""
+    ids, codes = [pa.array([], pa.string())], [np.empty(0, np.int64)]
+    for batch in _missing(snapshot, kind, prop, every):
+        texts = batch.column(_source(prop)).to_pylist()  # each is sent to a provider anyway
+        codes.append(np.fromiter(map(hash, texts), np.int64, len(texts)))
+        ids.append(batch.column("id").cast(pa.string()))
+    _, first, which = np.unique(np.concatenate(codes), return_index=True, return_inverse=True)
+    firsts = first[which]
+    order = np.argsort(firsts, kind="stable")
+    return pa.concat_arrays(ids).take(pa.array(order)), firsts[order]
+
+
+def _batches(firsts: Ints, rows_max: int) -> Iterator[tuple[int, int]]:
+    """Where batches begin and end. Rows with equal texts share one, or have some for themselves."""
+    ends = np.append(np.flatnonzero(np.diff(firsts)) + 1, len(firsts))
+    start = 0
+    while start < len(firsts):
+        is_rest = start > 0 and firsts[start] == firsts[start - 1]
+        among = ends[ends > start][:1] if is_rest else ends[(ends > start)]
+        fitting = among[among <= start + rows_max]
+        stop = int(fitting[-1]) if len(fitting) else min(start + rows_max, len(firsts))
+        yield start, stop
+        start = stop

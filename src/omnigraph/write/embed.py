@@ -58,13 +58,13 @@ class Embedder:
 
     @property
     def texts(self) -> int:
-        """The number of distinct texts."""
-        return len(self._known)
+        """The number of distinct texts that have a vector."""
+        return sum(vector is not None for vector in self._known.values())
 
     @property
     def characters(self) -> int:
         """Their total length."""
-        return sum(len(text) for _, _, text in self._known)
+        return sum(len(t) for (_, _, t), vector in self._known.items() if vector is not None)
 
     def vectors(self, texts: Sequence[str], dim: int, model: str | None) -> list[Vector]:
         """The vectors of some texts."""
@@ -269,12 +269,14 @@ def fill_vectors(
         rows = selected(without_vector(prop, every=every), stored)
         if not rows.num_rows:
             return PublishPlan(kind="embed", empty=True, value=0)
-        changes = Changes({kind.table_id: _with_vectors(rows, kind, prop, embedder)})
+        change = _with_vectors(rows, kind, prop, embedder)
+        if change.is_empty:
+            return PublishPlan(kind="embed", empty=True, value=0)
+        changes = Changes({kind.table_id: change})
         reads = dict(require_valid(changes, txn))
         reads[kind.table_id] = reads.get(kind.table_id, Reads()) | Reads(id_tokens(ids))
-        return PublishPlan(
-            kind="embed", actions=actions_of(changes), reads=reads, value=rows.num_rows
-        )
+        filled = 0 if change.updates is None else change.updates.num_rows
+        return PublishPlan(kind="embed", actions=actions_of(changes), reads=reads, value=filled)
 
     return verb
 
@@ -284,8 +286,9 @@ def _with_vectors(
 ) -> TypeChanges:
     wanted = pa.array(np.ones(rows.num_rows, np.bool_))
     updates = _embed(rows.select(arrow_schema(kind).names), wanted, prop, embedder)
+    made = updates[prop.name].is_valid()  # a text may have been refused
     return TypeChanges(
         kind,
-        updates=updates.cast(arrow_schema(kind)),
-        before=rows.select([*before_columns(kind), ADDRESS]),
+        updates=updates.filter(made).cast(arrow_schema(kind)),
+        before=rows.filter(made).select([*before_columns(kind), ADDRESS]),
     )

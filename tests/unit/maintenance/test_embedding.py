@@ -13,8 +13,9 @@ from omnigraph import Graph
 from omnigraph.errors import OptionInvalid, TableNotFound
 from omnigraph.maintenance import embedding
 from omnigraph.maintenance.embedding import EmbedReport
+from omnigraph.read.cache import Cache
 from omnigraph.read.search.embed import provider_of
-from omnigraph.read.search.providers import EmbedNotConfigured, EmbedUnavailable
+from omnigraph.read.search.providers import EmbedNotConfigured, EmbedRefused, EmbedUnavailable
 from tests.support.processes import spawn
 from tests.unit.read.search.embedding_server import Answer, EmbeddingServer, embedding_server
 
@@ -147,9 +148,9 @@ def test_what_was_made_before_a_failure_stays(
 ) -> None:
     in_small_batches(monkeypatch)
     load(graph, [(f"n{i}", "x" * (20 + i)) for i in range(6)])
-    refused = Answer(status=400, body="no")
+    refused = Answer(status=403, body="no")
     monkeypatch.setattr(embedding, "BATCH_ROWS_MIN", 4)
-    provider.script = [Answer(), refused, refused]
+    provider.script = [Answer(), refused]
     with pytest.raises(omnigraph.OmnigraphError) as caught:
         graph.embed(["Doc"])
     assert caught.value.code == "embed_refused"
@@ -273,3 +274,72 @@ def test_a_renamed_source_keeps_its_vectors(
     renamed = MODEL.format("m").replace("text: String?", 'body: String? @rename_from("text")')
     graph.apply_schema(renamed.replace("@embed(text", "@embed(body"))
     assert vectors(graph) == before
+
+
+# --- what is paid for ----------------------------------------------------------------------------------------------
+
+
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process remembers no vectors, as if it were new for every batch."""
+    monkeypatch.setattr("omnigraph.read.search.embed._made", Cache(0))
+
+
+def test_equal_texts_far_apart_are_paid_for_once(
+    graph: Graph, provider: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_small_batches(monkeypatch)
+    forgetful(monkeypatch)
+    monkeypatch.setattr(embedding, "BATCH_ROWS_MIN", 4)
+    load(graph, [(f"n{i:02}", "x" * (20 + i % 13)) for i in range(40)])
+    said = graph.embed(["Doc"], dry_run=True)[0]
+    found = graph.embed(["Doc"])[0]
+    asked = texts(provider)
+    assert len(asked) == len(set(asked)) == said.texts
+    assert (found.rows, found.texts, found.characters) == (said.rows, said.texts, said.characters)
+    assert found.commits > 5
+
+
+def test_more_rows_of_one_text_than_a_batch_holds_count_once(
+    graph: Graph, provider: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_small_batches(monkeypatch)
+    monkeypatch.setattr(embedding, "BATCH_ROWS_MIN", 4)
+    load(graph, [(f"n{i}", "same") for i in range(11)])
+    found = graph.embed(["Doc"])[0]
+    assert (found.rows, found.texts, found.characters) == (15, 4, 19)
+    asked = texts(provider)
+    assert len(asked) == len(set(asked)) == 4
+
+
+def refusing(provider: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    answer = provider.answer
+
+    def refuse(asked: dict[str, Any]) -> Answer:
+        found = answer(asked)
+        return Answer(400, "not this") if any(word in text for text in asked["input"]) else found
+
+    monkeypatch.setattr(provider, "answer", refuse)
+
+
+def test_a_text_that_is_refused_holds_up_no_other(
+    graph: Graph, provider: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(graph, [("bad", "a forbidden text"), ("worse", "forbidden too"), ("z", "four")])
+    refusing(provider, monkeypatch, "forbidden")
+    found = graph.embed(["Doc"])[0]
+    assert (found.rows, found.texts, found.refused) == (5, 4, 2)
+    made = vectors(graph)
+    assert {slug for slug, vector in made.items() if vector is None} == {"bad", "d", "worse"}
+    assert made["z"] == 4.0
+    before = graph.snapshot().commit_id
+    assert graph.embed(["Doc"])[0].refused == 2
+    assert graph.snapshot().commit_id == before
+
+
+def test_a_provider_that_refuses_every_text_is_an_error(
+    graph: Graph, provider: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing(provider, monkeypatch, "")
+    with pytest.raises(EmbedRefused, match="not this"):
+        graph.embed(["Doc"])
+    assert len(provider.asked) <= 4
