@@ -45,7 +45,7 @@ from omnigraph.core.records import (
 )
 from omnigraph.core.repository import Repository
 from omnigraph.core.room import following
-from omnigraph.core.snapshot import table_ref
+from omnigraph.core.snapshot import Snapshot, table_ref
 from omnigraph.errors import (
     CommitUnknown,
     Corrupt,
@@ -56,6 +56,7 @@ from omnigraph.errors import (
 )
 from omnigraph.model.frozen import frozen
 from omnigraph.model.names import MAIN
+from omnigraph.read.search.storing import text_suffixes
 from omnigraph.storage import metrics
 from omnigraph.storage.objects import ObjectInfo, numbered
 from omnigraph.storage.tables import TableRef
@@ -467,9 +468,15 @@ def _doomed(
         if not pruned(record, *place)
         for entry in commit.tables.values()
     }
-    others = {table_ref(entry) for commit in kept.values() for entry in commit.tables.values()}
+    others: dict[TableRef, dict[str, tuple[Commit, str]]] = {}  # by version and schema, one state
+    for commit in kept.values():
+        for table_id, entry in commit.tables.items():
+            others.setdefault(table_ref(entry), {})[commit.schema] = (commit, table_id)
     needed: dict[str, set[str]] = {}
-    tasks = [lambda r=ref: _files(repo, r, r in certain) for ref in sorted(others, key=_place)]
+    tasks = [
+        lambda r=ref: _files(repo, r, others[r].values(), r in certain)
+        for ref in sorted(others, key=_place)
+    ]
     for path, files in metrics.parallel(tasks, repo.limits.read_threads_max):
         needed.setdefault(path, set()).update(files)
     held = {table for tables in survey.plans.values() for table in tables}
@@ -491,13 +498,22 @@ def _by_table(doomed: list[ObjectInfo], heads: Iterable[Commit]) -> Iterator[Col
         yield CollectedTable(names.get(path, path), len(taken), size, versions)
 
 
-def _files(repo: Repository, ref: TableRef, certain: bool) -> tuple[str, frozenset[str]]:
+def _files(
+    repo: Repository, ref: TableRef, states: Iterable[tuple[Commit, str]], certain: bool
+) -> tuple[str, frozenset[str]]:
+    """The files of a table version, and how the names of files derived from them may end."""
     try:
-        return ref.path, repo.tables.open(ref).files()
+        derived = (_suffixes(repo.snapshot(commit), table_id) for commit, table_id in states)
+        return ref.path, repo.tables.open(ref).files().union(*derived)
     except Corrupt:
         if certain:
             raise
         return ref.path, frozenset()
+
+
+def _suffixes(snapshot: Snapshot, table_id: str) -> frozenset[str]:
+    kinds = (kind for kind in snapshot.catalog.entities() if kind.table_id == table_id)
+    return frozenset().union(*(text_suffixes(snapshot, kind) for kind in kinds))
 
 
 def _place(ref: TableRef) -> tuple[str, int]:
@@ -515,7 +531,10 @@ def _is_needed(key: str, needed: dict[str, set[str]], held: set[str]) -> bool:
     files = needed.get(table)
     if files is None or not rest:
         return False
-    inside = f"data/{rest[0].partition('.')[0]}.lance" if derived else rest[0]
+    if derived:
+        data, _, suffix = rest[0].partition(".")
+        return f"data/{data}.lance" in files and suffix in files
+    inside = rest[0]
     parts = inside.split("/")
     folders = ("/".join(parts[:i]) + "/" for i in range(1, len(parts)))
     return inside in files or any(name in files for name in folders)

@@ -62,6 +62,7 @@ def test_waiting_doubles_up_to_its_bound() -> None:
         ("_topology/nodes_n1-x.arrow", True),
         ("_topology/nodes_n2-x.arrow", False),
         ("_search/nodes_n1-x/a.01.text", True),
+        ("_search/nodes_n1-x/a.02.text", False),
         ("_search/nodes_n1-x/b.01.text", False),
         ("_search/nodes_n2-x/a.01.text", False),
         ("_search/nodes_n3-x/a.01.text", True),
@@ -69,5 +70,5 @@ def test_waiting_doubles_up_to_its_bound() -> None:
     ],
 )
 def test_a_file_stays_while_something_refers_to_it(key: str, is_needed: bool) -> None:
-    needed = {"nodes/n1-x": {"data/a.lance", "_indices/i1/"}}
+    needed = {"nodes/n1-x": {"data/a.lance", "_indices/i1/", "01.text"}}
     assert _is_needed(key, needed, {"nodes/n3-x"}) == is_needed

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.model.frozen import frozen
 from omnigraph.read.search.analyzer import Analyzer, Words, analyze, string_buffers
@@ -26,6 +27,7 @@ Span = tuple[int, int]
 Occurrences = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 WORDS_PER_BLOCK = 512  # of which the first is known without reading anything
+PAST_LETTERS = b"\xff"  # after every letter in UTF-8
 KEY_BITS = 64
 
 
@@ -84,10 +86,28 @@ class Segment:
 
     def vocabulary(self) -> pa.StringArray:
         """Every word, ascending by UTF-8 bytes, which is also the order of Python strings."""
-        size = self.facts.vocabulary
-        wanted: list[Wanted] = [("ends", 0, size + 1), ("letters", 0, self.facts.block_starts[-1])]
+        return self._spelled(0, len(self.facts.blocks))
+
+    def beginning_with(self, begins: str) -> npt.NDArray[np.int64]:
+        """The numbers of the words with a prefix, which are side by side."""
+        blocks, spelled = self.facts.blocks, begins.encode()
+        first = max(bisect_right(blocks, spelled) - 1, 0)
+        last = bisect_right(blocks, spelled + PAST_LETTERS)
+        found = pc.starts_with(self._spelled(first, last), begins)
+        return np.flatnonzero(found.to_numpy(zero_copy_only=False)) + first * WORDS_PER_BLOCK
+
+    def _spelled(self, first: int, last: int) -> pa.StringArray:
+        """The words of some blocks of the vocabulary."""
+        size = max(min(last * WORDS_PER_BLOCK, self.facts.vocabulary) - first * WORDS_PER_BLOCK, 0)
+        if not size:
+            return pa.array([], pa.string())
+        at, starts = first * WORDS_PER_BLOCK, self.facts.block_starts
+        wanted: list[Wanted] = [
+            ("ends", at, at + size + 1),
+            ("letters", starts[first], starts[last]),
+        ]
         ends, letters = self._read(wanted)
-        cuts = pa.py_buffer(ends.astype(np.int32))
+        cuts = pa.py_buffer((ends - ends[0]).astype(np.int32))
         return pa.StringArray.from_buffers(size, cuts, pa.py_buffer(letters))
 
     # --- where words are -------------------------------------------------------------------------------------------
@@ -96,10 +116,11 @@ class Segment:
         """The rows that hold each of the words."""
         return self._postings([span for span, _ in self._look_up(words)])
 
-    def numbered(self, numbers: Sequence[int]) -> list[Postings]:
-        """The rows that hold the words with these numbers in the vocabulary."""
-        starts = self._read([("starts", number, number + 2) for number in numbers])
-        return self._postings([(int(part[0]), int(part[1])) for part in starts])
+    def holders(self, numbers: npt.NDArray[np.int64]) -> list[Array]:
+        """The rows that hold some of the words with these numbers, ascending; words side by side are one read."""
+        runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if len(numbers) else []
+        starts = self._read([("starts", int(run[0]), int(run[-1]) + 2) for run in runs])
+        return self._read([("rows", int(part[0]), int(part[-1])) for part in starts])
 
     def occurrences(self, words: Sequence[str]) -> list[Occurrences]:
         """The row and the place of each occurrence of the words, in that order."""

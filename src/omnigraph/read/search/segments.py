@@ -9,6 +9,7 @@ cover physical rows, so a deletion leaves them as they are.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -19,14 +20,22 @@ from omnigraph.model.frozen import frozen
 from omnigraph.read.search.analyzer import Analyzer, analyzer_of
 from omnigraph.read.search.inverted import Segment, build_segment
 from omnigraph.read.search.source import Bools, Columns, DerivedCache
-from omnigraph.read.search.stored_text import StoredTexts, TextFileUnusable, open_texts, text_key
+from omnigraph.read.search.stored_text import (
+    StoredTexts,
+    TextFileUnusable,
+    open_texts,
+    table_folder,
+    text_key,
+)
 from omnigraph.storage.tables import Cells, FragmentInfo
 
 T = TypeVar("T")
 
 RUN_BYTES = 256  # what a run costs in the cache, roughly
 STORED_ROWS_MIN = 1_000  # a smaller fragment is inverted faster than its file is found
-NO_FILE = "no file"
+LOOK_AGAIN_SECONDS = (
+    60.0  # for a file that was missing: maintenance, often of another process, makes it
+)
 
 log = logging.getLogger("omnigraph.read")
 
@@ -63,7 +72,6 @@ class Placed:
 
     start: int
     segment: Segment
-    is_stored: bool
 
 
 def segments(
@@ -77,11 +85,11 @@ def segments(
     for stored, group in groupby(pieces, key=itemgetter(1)):
         if stored is None:
             runs = runs_of([fragment for fragment, _ in group], start)
-            found += [Placed(r.start, _built(columns, prop, analyzer, r), False) for r in runs]
+            found += [Placed(r.start, _built(columns, prop, analyzer, r)) for r in runs]
             start = runs[-1].stop
             continue
         for segment in stored.segments:
-            found.append(Placed(start, segment, True))
+            found.append(Placed(start, segment))
             start += segment.size
     return tuple(found)
 
@@ -141,10 +149,52 @@ def _stored(
     key = text_key(str(columns.identity[1]), cells, analyzer)
     kept_as = (columns.identity[0], key)
     kept = columns.cache.get(kept_as)
-    if kept is None:
-        kept = _opened(columns, key, fragment) or NO_FILE
-        columns.cache.put(kept_as, kept, kept.nbytes if isinstance(kept, StoredTexts) else 64)
-    return kept if isinstance(kept, StoredTexts) else None
+    if isinstance(kept, StoredTexts):
+        return kept
+    if kept is not None and not (_is_old(kept) and key in _listed(columns)):
+        return None
+    found = _opened(columns, key, fragment)
+    if found is None:
+        _note_absence(columns, key)
+    else:
+        columns.cache.put(kept_as, found, found.nbytes)
+    return found
+
+
+@frozen
+class _Absent:
+    """A file that was missing or unusable, and when."""
+
+    seconds: float
+
+
+@frozen
+class _Listing:
+    """The files of a table, and when they were listed."""
+
+    keys: frozenset[str]
+    seconds: float
+
+
+def _is_old(kept: _Absent | _Listing) -> bool:
+    return time.monotonic() - kept.seconds >= LOOK_AGAIN_SECONDS
+
+
+def _note_absence(columns: Columns, key: str) -> None:
+    columns.cache.put((columns.identity[0], key), _Absent(time.monotonic()), RUN_BYTES)
+
+
+def _listed(columns: Columns) -> frozenset[str]:
+    """The files of a table as of a while ago: one request, however many are missing."""
+    folder = table_folder(str(columns.identity[1]))
+    kept_as = (columns.identity[0], folder, "listing")
+    known = columns.cache.get(kept_as)
+    if known is None or _is_old(known):
+        assert columns.objects is not None  # noqa: S101
+        keys = frozenset(info.key for info in columns.objects.list(folder))
+        known = _Listing(keys, time.monotonic())
+        columns.cache.put(kept_as, known, RUN_BYTES + sum(map(len, keys)))
+    return frozenset(known.keys)
 
 
 def _opened(columns: Columns, key: str, fragment: FragmentInfo) -> StoredTexts | None:
@@ -169,13 +219,13 @@ def with_segments(columns: Columns, prop: str, work: Callable[[tuple[Placed, ...
             return work(segments(columns, prop, unusable))
         except TextFileUnusable as damaged:
             _give_up(columns, damaged)
-            columns.cache.put((columns.identity[0], damaged.key), NO_FILE, 64)
+            _note_absence(columns, damaged.key)
             unusable |= {damaged.key}
 
 
 def forget_absence(cache: DerivedCache, root: str, key: str) -> None:
     """A file has been made: forget that it was missing."""
-    if cache.get((root, key)) == NO_FILE:
+    if isinstance(cache.get((root, key)), _Absent):
         cache.put((root, key), None, 0)
 
 

@@ -75,9 +75,13 @@ class StoredHeader(msgspec.Struct, frozen=True):
 
 def text_key(table: str, cells: Cells, analyzer: Analyzer) -> str:
     """Where the segments of a column in a data file are kept."""
+    return f"{table_folder(table)}/{Path(cells.file).stem}.{text_suffix(cells, analyzer)}"
+
+
+def text_suffix(cells: Cells, analyzer: Analyzer) -> str:
+    """How the names of all files of a column end, whatever data file they are of."""
     meant = f"{FORMAT}\n{analyzer.signature}\n{cells.column}"
-    digest = hashlib.sha256(meant.encode()).hexdigest()[:16]
-    return f"{table_folder(table)}/{Path(cells.file).stem}.{digest}.text"
+    return f"{hashlib.sha256(meant.encode()).hexdigest()[:16]}.text"
 
 
 def table_folder(table: str) -> str:

@@ -7,15 +7,21 @@ the table do no harm. Maintenance calls `store_missing`; so does a load, on Spar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import cast
 
 from omnigraph.core.snapshot import Snapshot
 from omnigraph.model.catalog import EntityType
 from omnigraph.model.frozen import frozen
 from omnigraph.read.cache import SHARED
-from omnigraph.read.search.analyzer import analyzer_of
+from omnigraph.read.search.analyzer import Analyzer, AnalyzerUnknown, analyzer_of
 from omnigraph.read.search.segments import deserves_file, forget_absence
-from omnigraph.read.search.stored_text import store_texts, table_folder, text_key
+from omnigraph.read.search.stored_text import (
+    store_texts,
+    table_folder,
+    text_key,
+    text_suffix,
+)
 from omnigraph.storage.objects import LargeObjects, large_objects
 from omnigraph.storage.tables import FragmentInfo, Table, WrittenTable
 
@@ -34,6 +40,7 @@ class TextCoverage:
     """How much of a property is covered by files; small fragments need none."""
 
     property: str
+    rows: int
     covered_rows: int
     missing: tuple[TextFile, ...]
     bytes: int
@@ -41,7 +48,7 @@ class TextCoverage:
 
 def text_coverage(snapshot: Snapshot, kind: EntityType) -> list[TextCoverage]:
     """The stored and missing files of each indexed text property, from one listing."""
-    table, properties = snapshot.table(kind.table_id), kind.indexed("text")
+    table, properties = snapshot.table(kind.table_id), _analyzers(kind)
     if not properties or not isinstance(table, WrittenTable):
         return []
     sizes: dict[str, int] = {}
@@ -59,15 +66,36 @@ def _coverage(
     missing = tuple(file for file in files if file.key not in sizes)
     lacking = sum(file.fragment.live_rows for file in missing)
     rows = sum(fragment.live_rows for fragment in cast(Table, table).fragments())
-    return TextCoverage(name, rows - lacking, missing, sum(sizes[key] for key in stored))
+    return TextCoverage(name, rows, rows - lacking, missing, sum(sizes[key] for key in stored))
 
 
 def _files(table: WrittenTable, kind: EntityType, name: str) -> Iterator[TextFile]:
-    analyzer = analyzer_of(kind.properties[name])
+    analyzer = _analyzers(kind)[name]
     path = cast(Table, table).ref.path
     for fragment in cast(Table, table).fragments():
         if deserves_file(fragment):
             yield TextFile(name, fragment, text_key(path, table.cells(name, fragment), analyzer))
+
+
+def text_suffixes(snapshot: Snapshot, kind: EntityType) -> frozenset[str]:
+    """How the names of the files end that this state of a table can use."""
+    table = snapshot.table(kind.table_id)
+    fragments = table.fragments()
+    if not fragments or not isinstance(table, WrittenTable):
+        return frozenset()
+    return frozenset(
+        text_suffix(table.cells(name, fragments[0]), analyzer)
+        for name, analyzer in _analyzers(kind).items()
+    )
+
+
+def _analyzers(kind: EntityType) -> dict[str, Analyzer]:
+    """Those of the text properties with an index; one that is unknown holds up no maintenance of the others."""
+    found = {}
+    for name in kind.indexed("text"):
+        with suppress(AnalyzerUnknown):
+            found[name] = analyzer_of(kind.properties[name])
+    return found
 
 
 def store_missing(snapshot: Snapshot, kind: EntityType) -> tuple[tuple[str, ...], int]:

@@ -30,6 +30,7 @@ B = 0.75  # how much long texts are discounted
 SLACK = 1 + 1e-9  # what rounding may add to a score
 NARROW_ROWS_MAX = 2**32 - 1  # of a table whose positions fit half the bytes
 LEADING = 16  # times the wanted texts, from which the score limit is estimated
+FOUND_BYTES = 256  # what the texts of a word cost in the cache besides their rows
 SPARSE_PART = 64  # fewer texts than one in this many are sorted rather than marked
 
 Ints = npt.NDArray[np.int64]
@@ -110,8 +111,8 @@ def _matches(segment: Segment, words: QueryWords, reading: QueryReader, mode: ir
             return _every_word(segment, distinct, reading)
         case ir.Fuzzy(edits):
             limit, vocabulary = _edits(edits), segment.vocabulary()
-            near = sorted({n for w in distinct for n in within_edits(vocabulary, w, limit)})
-            return _holding_any(segment, segment.numbered([int(number) for number in near]))
+            near = [within_edits(vocabulary, word, limit) for word in distinct]
+            return _marked(segment, segment.holders(np.unique(np.concatenate(near))))
         case _:
             return _holding_phrase(segment, words)
 
@@ -150,16 +151,15 @@ def _holding_clause(segment: Segment, clause: Clause, reading: QueryReader) -> B
     else:
         hits = _every_word(segment, [word for word, _ in words], reading)
     if clause.begins is not None:
-        hits &= _holding_any(segment, _beginning_with(segment, clause.begins, reading))
+        hits &= _holding_beginning(segment, clause.begins, reading)
     return hits
 
 
-def _beginning_with(segment: Segment, begins: str, reading: QueryReader) -> list[Postings]:
-    """The words with this prefix. Those of the text are stems: `running` is found by what it is reduced to."""
-    found = pc.starts_with(segment.vocabulary(), begins)
-    numbers = np.flatnonzero(found.to_numpy(zero_copy_only=False)).tolist()
+def _holding_beginning(segment: Segment, begins: str, reading: QueryReader) -> Bools:
+    """Some word with this prefix. Those of the text are stems: `running` is found by what it is reduced to."""
     stem = [word for word, _ in reading.words(begins)]
-    return [*segment.numbered(numbers), *segment.postings(stem)]
+    hits = _marked(segment, segment.holders(segment.beginning_with(begins)))
+    return hits | _holding_any(segment, segment.postings(stem))
 
 
 def _edits(edits: ir.Expr) -> int:
@@ -171,9 +171,13 @@ def _edits(edits: ir.Expr) -> int:
 
 
 def _holding_any(segment: Segment, found: Iterable[Postings]) -> Bools:
+    return _marked(segment, (each.rows for each in found))
+
+
+def _marked(segment: Segment, found: Iterable[Rows]) -> Bools:
     hits = np.zeros(segment.size, np.bool_)
-    for each in found:
-        hits[each.rows] = True
+    for rows in found:
+        hits[rows] = True
     return hits
 
 
@@ -227,12 +231,7 @@ class Corpus:
 def corpus_of(columns: Columns, prop: str, query: str) -> Corpus:
     """The texts of a table version, as far as they matter to a query."""
     words = _words(columns, prop, query)
-
-    def counted(placed: tuple[Placed, ...]) -> Corpus:
-        lengths = _lengths(columns, prop, placed)
-        return _corpus(columns, prop, lengths, _found(columns, placed, words))
-
-    return with_segments(columns, prop, counted)
+    return _corpus(columns, prop, _lengths(columns, prop), _found(columns, prop, words))
 
 
 def bm25(
@@ -252,18 +251,14 @@ def bm25(
     among the `best` best.
     """
     words = _words(columns, prop, query)
-
-    def ranked(placed: tuple[Placed, ...]) -> tuple[Ints, Floats]:
-        lengths = _lengths(columns, prop, placed)
-        found = _found(columns, placed, words)
-        known = _corpus(columns, prop, lengths, found) if corpus is None else corpus
-        weights = {word: _rarity(known, known.holding[word]) for word in found}
-        shortest = _counted(columns, prop, lengths).shortest
-        scoring = _Scoring(found, weights, lengths, known.mean, shortest, columns.n)
-        rows, scores = scoring.all_of(words) if best is None else scoring.best_of(words, best)
-        return rows.astype(np.int64, copy=False), scores
-
-    return with_segments(columns, prop, ranked)
+    lengths, found = _lengths(columns, prop), _found(columns, prop, words)
+    known = _corpus(columns, prop, lengths, found) if corpus is None else corpus
+    weights = {word: _rarity(known, known.holding[word]) for word in found}
+    counted = _counted(columns, prop, lengths)
+    discounts = _discount(np.arange(-1.0, counted.longest + 1), known.mean)
+    scoring = _Scoring(found, weights, lengths, discounts, counted.shortest, columns.n)
+    rows, scores = scoring.all_of(words) if best is None else scoring.best_of(words, best)
+    return rows.astype(np.int64, copy=False), scores
 
 
 @frozen
@@ -273,6 +268,10 @@ class _Found:
     rows: Rows
     counts: npt.NDArray[Any]
 
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.counts.nbytes + FOUND_BYTES
+
 
 def _words(columns: Columns, prop: str, query: str) -> list[str]:
     """The distinct words of a query and their synonyms, in alphabetical order."""
@@ -280,8 +279,24 @@ def _words(columns: Columns, prop: str, query: str) -> list[str]:
     return reading.expanded(word for word, _ in reading.words(query))
 
 
-def _found(columns: Columns, placed: tuple[Placed, ...], words: list[str]) -> dict[str, _Found]:
-    """The texts that hold each word, without those that are deleted."""
+def _found(columns: Columns, prop: str, words: list[str]) -> dict[str, _Found]:
+    """The texts that hold each word, without those that are deleted; remembered for this version."""
+    kept_as = (*columns.identity, "search/word", prop, _signature(columns, prop))
+    found = {word: columns.cache.get((*kept_as, word)) for word in words}
+    unknown = [word for word in words if found[word] is None]
+    if unknown:
+        read = with_segments(columns, prop, lambda placed: _read(columns, placed, unknown))
+        for word, each in read.items():
+            columns.cache.put((*kept_as, word), each, each.nbytes)
+        found |= read
+    return found
+
+
+def _signature(columns: Columns, prop: str) -> str:
+    return analyzer_of(columns.kind.properties[prop]).signature
+
+
+def _read(columns: Columns, placed: tuple[Placed, ...], words: list[str]) -> dict[str, _Found]:
     kind = np.uint32 if columns.n <= NARROW_ROWS_MAX else np.int64
     parts = [[(each.start, part) for part in each.segment.postings(words)] for each in placed]
     every = {word: _put_together(found, kind) for word, *found in zip(words, *parts, strict=True)}
@@ -307,17 +322,19 @@ def _moved(rows: Rows, start: int, kind: type[Any]) -> Rows:
     return np.add(rows, start, dtype=kind) if start else rows.astype(kind, copy=False)
 
 
-def _lengths(columns: Columns, prop: str, placed: tuple[Placed, ...]) -> npt.NDArray[Any]:
+def _lengths(columns: Columns, prop: str) -> npt.NDArray[Any]:
     """By position: the number of words + 1, or 0 for a null text."""
-    analyzer = analyzer_of(columns.kind.properties[prop])
-    kept_as = f"search/lengths/{prop}/{analyzer.signature}"
 
-    def joined() -> npt.NDArray[Any]:
+    def joined(placed: tuple[Placed, ...]) -> npt.NDArray[Any]:
         return np.concatenate(
             [np.empty(0, np.uint8), *(p.segment.stored_lengths() for p in placed)]
         )
 
-    return columns.derived(kept_as, joined, lambda found: found.nbytes)
+    return columns.derived(
+        f"search/lengths/{prop}/{_signature(columns, prop)}",
+        lambda: with_segments(columns, prop, joined),
+        lambda found: found.nbytes,
+    )
 
 
 def _corpus(
@@ -335,23 +352,28 @@ class _TextCounts:
     texts: int
     words: int
     shortest: int  # in words, of those that have any
+    longest: int
 
 
 def _counted(columns: Columns, prop: str, lengths: npt.NDArray[Any]) -> _TextCounts:
-    analyzer = analyzer_of(columns.kind.properties[prop])
-    kept_as = f"search/corpus/{prop}/{analyzer.signature}"
-
     def counted() -> _TextCounts:
         known = lengths if columns.live is None else lengths[columns.live]
         texts = int(np.count_nonzero(known))
         shortest = int(known[known > 1].min(initial=np.iinfo(known.dtype).max)) - 1
-        return _TextCounts(texts, int(known.sum(dtype=np.int64)) - texts, shortest)
+        longest = int(known.max(initial=1)) - 1
+        return _TextCounts(texts, int(known.sum(dtype=np.int64)) - texts, shortest, longest)
 
+    kept_as = f"search/corpus/{prop}/{_signature(columns, prop)}"
     return columns.derived(kept_as, counted, lambda _: 64)
 
 
 def _rarity(corpus: Corpus, holding: int) -> float:
     return math.log(1 + (corpus.texts - holding + 0.5) / (holding + 0.5))
+
+
+def _discount(lengths: Floats, mean: float) -> Floats:
+    """How much a word counts less in texts of these lengths."""
+    return K1 * (1 - B + B * lengths / (mean or 1.0))
 
 
 @frozen
@@ -360,8 +382,8 @@ class _Scoring:
 
     found: dict[str, _Found]
     weights: dict[str, float]
-    lengths: npt.NDArray[Any]
-    mean: float
+    lengths: npt.NDArray[Any]  # plus 1, by position
+    discounts: Floats  # by length plus 1
     shortest: int
     size: int
 
@@ -433,15 +455,15 @@ class _Scoring:
         often = int(self.found[word].counts.max(initial=0))
         if not often:
             return 0.0
-        return float(self._given(word, self.shortest, often))
+        return float(self._given(word, self.discounts[self.shortest + 1], often))
 
     def _score(self, word: str, rows: Rows, counts: npt.NDArray[Any]) -> Floats:
-        lengths = self.lengths[rows].astype(np.float64) - 1
-        given: Floats = self._given(word, lengths, counts.astype(np.float64))
+        given: Floats = self._given(
+            word, self.discounts[self.lengths[rows]], counts.astype(np.float64)
+        )
         return given
 
-    def _given(self, word: str, lengths: Any, held: Any) -> Any:
-        discount = K1 * (1 - B + B * lengths / self.mean)
+    def _given(self, word: str, discount: Any, held: Any) -> Any:
         return self.weights[word] * held * (K1 + 1) / (held + discount)
 
 

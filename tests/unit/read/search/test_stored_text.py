@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import omnigraph
 from omnigraph.errors import StoreUnavailable
 from omnigraph.graph import Graph
 from omnigraph.read import SHARED
+from omnigraph.read.columns import columns_of
 from omnigraph.read.search import segments, stored_text
 from omnigraph.read.search.storing import text_coverage
+from omnigraph.write.maintain import due
 from tests.support import rings
 from tests.unit.read.search import oracle
 
@@ -33,9 +35,18 @@ RANKED = """
 query q($q: String) { match { $d: Doc } return { $d.slug as slug, bm25($d.body, $q) as s } order { s desc } }
 """
 MATCHED = """
-query q($q: String) { match { $d: Doc  %s($d.body, $q) } return { $d.slug as slug } order { slug } }
+query q($q: String) { match { $d: Doc  %s } return { $d.slug as slug } order { slug } }
 """
-MODES = {"search": oracle.any_word, "search_all": oracle.all_words, "phrase": oracle.phrase}
+MODES: dict[str, Callable[[str, str], bool]] = {
+    "search($d.body, $q)": oracle.any_word,
+    "search_all($d.body, $q)": oracle.all_words,
+    "phrase($d.body, $q)": oracle.phrase,
+    "prefix($d.body, $q)": oracle.prefix,
+    "fuzzy($d.body, $q, 1)": lambda text, query: oracle.fuzzy(text, query, 1),
+    "search_query($d.body, $q)": lambda text, query: oracle.boolean(
+        text, [("", each) for each in query.split()]
+    ),
+}
 
 Rows = dict[str, str | None]
 
@@ -176,7 +187,8 @@ class History:
     def compare(self) -> None:
         if self.rng.random() < 0.7:
             SHARED.clear()
-        query = " ".join(self.rng.choices(PLAIN, k=self.rng.randint(1, 3)))
+        asked = [*PLAIN, "te", "s", "c*", "tisa*", "cups*", "zebra"]
+        query = " ".join(self.rng.choices(asked, k=self.rng.randint(1, 3)))
         for branch, rows in self.branches.items():
             check(self.graph, rows, query, branch=branch)
         if self.commits:
@@ -243,6 +255,29 @@ def test_a_file_goes_with_its_data_file(graph: Graph) -> None:
     assert files(graph) != before
 
 
+@pytest.mark.parametrize("now", ['body: String? @index @analyzer("simple")', "body: String?"])
+def test_a_file_goes_when_no_kept_schema_can_use_it(graph: Graph, now: str) -> None:
+    rows = filled(graph)
+    before = files(graph)
+    graph.apply_schema(SCHEMA.replace("body: String? @index", now))
+    graph.optimize()
+    after = [path for path in files(graph) if path not in before]
+    graph.cleanup(keep=10)
+    assert files(graph) == sorted([*before, *after]), "an older commit can use them"
+    graph.cleanup(keep=1)
+    assert files(graph) == after
+    check(graph, rows, "zebra")
+
+
+def test_an_unknown_analyzer_holds_up_no_maintenance(tmp_path: Path) -> None:
+    unknown = SCHEMA.replace("@index", '@index @analyzer("klingon")', 1)
+    graph = omnigraph.init(str(tmp_path / "odd"), schema=unknown)
+    graph.load({"Doc": [{"slug": "a", "body": "tea"}]})
+    graph.optimize()
+    graph.cleanup(keep=1)
+    assert list(due(graph.snapshot())) == []
+
+
 def test_a_property_without_index_has_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +296,7 @@ def test_words_beyond_ascii_are_stored_alike(graph: Graph) -> None:
     SHARED.clear()
     assert len(files(graph)) == 1
     for query, slugs in (("crème", ["d0"]), ("京都", ["d1"]), ("STRASSE fish", ["d3"])):
-        found = graph.query(MATCHED % "search", {"q": query}).rows
+        found = graph.query(MATCHED % "search($d.body, $q)", {"q": query}).rows
         assert [row["slug"] for row in found] == slugs
 
 
@@ -280,3 +315,43 @@ def test_a_load_is_done_even_if_its_files_cannot_be_made(
     graph.load({"Doc": [{"slug": "a", "body": "tea"}]})
     assert "left to maintenance" in caplog.text
     check(graph, {"a": "tea"}, "tea")
+
+
+def test_a_file_another_process_made_is_found(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = filled(graph)
+    (path,) = files(graph)
+    whole = path.read_bytes()
+    path.unlink()
+    check(graph, rows, "tea")
+    path.write_bytes(whole)
+    monkeypatch.setattr(segments, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(segments, "build_segment", lambda *_: pytest.fail("a column was inverted"))
+    snapshot = graph.snapshot()
+    found = columns_of(snapshot, snapshot.catalog.nodes["Doc"], SHARED)
+    assert all(not placed.segment.nbytes for placed in segments.segments(found, "body"))
+    check(graph, rows, "tea sugar")
+
+
+def test_words_side_by_side_are_read_together(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_text, "PART_BYTES_MAX", 1 << 20)
+    rows: Rows = {f"d{i}": f"word{i} other{i}" for i in range(2_000)}
+    graph.load({"Doc": [{"slug": slug, "body": body} for slug, body in rows.items()]})
+    graph.optimize()
+    SHARED.clear()
+    graph.query(MATCHED % "search($d.body, $q)", {"q": "tea"})
+    read: list[Any] = []
+    original = stored_text._File._read
+
+    def counted(self: Any, places: list[Any]) -> Any:
+        read.extend(places)
+        return original(self, places)
+
+    monkeypatch.setattr(stored_text._File, "_read", counted)
+    found = graph.query(MATCHED % "prefix($d.body, $q)", {"q": "word17"}).rows
+    assert [row["slug"] for row in found] == sorted(i for i in rows if i.startswith("d17"))
+    assert len(read) < 20
+    assert sum(stop - start for _, start, stop in read) < 30_000, "one block of the vocabulary"

@@ -9,8 +9,9 @@ import pytest
 from omnigraph.errors import OptionInvalid
 from omnigraph.lang import ir
 from omnigraph.read.cache import Cache
+from omnigraph.read.search import text as text_module
 from omnigraph.read.search.segments import runs_of, segments
-from omnigraph.read.search.text import bm25, text_mask, text_match
+from omnigraph.read.search.text import bm25, corpus_of, text_mask, text_match
 from tests.unit.read.search import oracle
 from tests.unit.read.search.memory import MemoryColumns, texts
 
@@ -260,3 +261,11 @@ def test_a_deletion_reuses_the_segment_and_an_older_version_does_not_lose_rows()
     assert segments(newer, "p")[0].segment is from_older
     assert text_mask(newer, "p", "cat", ir.AnyWord()).tolist() == [True, False, False]
     assert text_mask(newest, "p", "cat", ir.AnyWord()).tolist() == [False, False, False]
+
+
+def test_a_word_is_read_once_for_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = texts("tea and milk", None, "milk", "tea tea", deleted=[3])
+    first = [found.tolist() for found in bm25(columns, "p", "tea milk")]
+    monkeypatch.setattr(text_module, "with_segments", lambda *_: pytest.fail("read again"))
+    assert [found.tolist() for found in bm25(columns, "p", "milk tea")] == first
+    assert corpus_of(columns, "p", "tea").holding == {"tea": 1}
