@@ -26,7 +26,7 @@ from omnigraph.core.snapshot import Snapshot
 from omnigraph.errors import OmnigraphError, RetriesExhausted
 from omnigraph.maintenance import status
 from omnigraph.maintenance.collection import bury, collect, retained
-from omnigraph.maintenance.embedding import embed_missing, embedded_properties
+from omnigraph.maintenance.embedding import EmbedReport, embed_missing, embedded_properties
 from omnigraph.maintenance.jobs import expire
 from omnigraph.maintenance.reviews import forget_reviews
 from omnigraph.model.catalog import EdgeType, NodeOrEdgeType
@@ -42,6 +42,7 @@ EXPIRE_SECONDS = 3600.0
 BURIED_PER_PASS = (
     4096  # pruned commits; at a pass every 30 s, a hundred commits a second do not pile up
 )
+LOOK_SECONDS = 300.0  # after which a state is examined again: files of words may be lost or damaged
 SLOWED_FROM = 8.0  # pressure above which writers wait
 SLOWED_SECONDS_MAX = 0.25  # for each commit
 log = logging.getLogger("omnigraph.maintenance.upkeep")
@@ -139,6 +140,7 @@ class Maintainer:
             str, str
         ] = {}  # by branch: a commit that was searched for missing vectors
         self._pruned: Sequence[tuple[str, int]] = ()  # commits still to be replaced by tombstones
+        self._examined: dict[str, tuple[str, float]] = {}  # by branch: a commit, and when
         self.office = status.Office(repo)
         self.counts: Counter[str] = Counter()  # of actions, and of failed ones
         self.backlog = Backlog()
@@ -168,8 +170,8 @@ class Maintainer:
     def look(self, deadline: Deadline = NEVER) -> list[MaintenanceAction]:
         """Do everything that is due, as measured."""
         done: list[MaintenanceAction] = []
-        for branch, (_, left) in self._measured.items():
-            if left.pressure > 1:
+        for branch, (id, left) in self._measured.items():
+            if left.pressure > 1 or self._is_unexamined(branch, id):
                 done += self._attempt("optimize", branch, partial(self._optimize, branch, deadline))
             done += self._attempt("embed", branch, partial(self._embed, branch, deadline))
         known, policy = status.status(self._repo), status.retention(self._repo)
@@ -180,6 +182,11 @@ class Maintainer:
         if self._pruned:
             done += self._attempt("tombstones", None, partial(self._bury, deadline))
         return done
+
+    def _is_unexamined(self, branch: str, id: str) -> bool:
+        """Whether a state is new here, or has not been examined for a while."""
+        known, when = self._examined.get(branch, ("", 0.0))
+        return known != id or time.monotonic() - when >= LOOK_SECONDS
 
     def _is_time(self, last: int, every_seconds: float) -> bool:
         return self._repo.clock.now() - last >= every_seconds * 1_000_000
@@ -210,8 +217,10 @@ class Maintainer:
         self.counts["failed"] += 1
 
     def _optimize(self, branch: str, deadline: Deadline) -> str:
-        kinds = list(due(self._repo.snapshot(self._repo.head(branch).commit)))
+        state, began = self._repo.snapshot(self._repo.head(branch).commit), time.monotonic()
+        kinds = list(due(state))
         done = optimize_branch(self._repo, self._writers, branch, kinds, deadline=deadline)
+        self._examined[branch] = (state.commit_id, began)
         return "; ".join(map(_summary, done))
 
     def _embed(self, branch: str, deadline: Deadline) -> str:
@@ -229,7 +238,7 @@ class Maintainer:
 
         done = [embed_missing(state, what, settings, publish) for what in chosen]
         self._embedded[branch] = state.commit_id
-        return "; ".join(f"{r.type}.{r.property}: {r.rows} vectors" for r in done if r.rows)
+        return "; ".join(map(_embedded, (report for report in done if report.rows)))
 
     def _clean(self, policy: RetentionPolicy, deadline: Deadline) -> str:
         """Remove history that the policy does not keep. Without writes since the last time, there is none."""
@@ -254,6 +263,11 @@ def _expire(repo: Repository) -> str:
     return (
         f"{done.objects} files, {done.bytes} bytes of exports and uploads" if done.objects else ""
     )
+
+
+def _embedded(report: EmbedReport) -> str:
+    refused = f" ({report.refused} texts refused)" if report.refused else ""
+    return f"{report.type}.{report.property}: {report.rows} vectors{refused}"
 
 
 def _summary(report: TableReport) -> str:

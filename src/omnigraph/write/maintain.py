@@ -15,10 +15,11 @@ from omnigraph.core.txn import WriteTxn
 from omnigraph.model.catalog import Catalog, NodeOrEdgeType, NodeType
 from omnigraph.model.frozen import frozen
 from omnigraph.read.search.storing import text_coverage
-from omnigraph.storage.tables import FragmentInfo, IndexEdit, Table, rewrite_groups
+from omnigraph.storage.tables import FragmentInfo, IndexEdit, IndexInfo, Table, rewrite_groups
 from omnigraph.values.spelling import fields_json
 
 UNCOVERED_ROWS_MAX = 4_096  # per index, before automatic maintenance acts
+REBUILT_PART = 8  # of an index on vectors: one row in this many, if that is more
 VECTOR_ROWS_MIN = 20_000  # of a table; fewer vectors are compared as fast as by an index
 SMALL_FRAGMENTS_MAX = 8
 
@@ -82,17 +83,21 @@ def wanted(snapshot: Snapshot, kind: NodeOrEdgeType, *, rewrite: bool = True) ->
     if table.count() >= VECTOR_ROWS_MIN:
         found += [
             edit
-            for edit in _vector_indices(kind)
-            if compact or uncovered_rows(table, edit.column, "vector")
+            for edit in _vector_indices(table, kind)
+            if compact or edit.replace or uncovered_rows(table, edit.column, "vector")
         ]
     return TableWork(compact, tuple(found) if table.count() else ())
 
 
-def _vector_indices(kind: NodeOrEdgeType) -> Iterator[IndexEdit]:
-    """The index kind that builds fastest at equal recall: clusters of similar vectors, one byte per number."""
+def _vector_indices(table: Table, kind: NodeOrEdgeType) -> Iterator[IndexEdit]:
+    """The index kind that builds fastest at equal recall: clusters of similar vectors, one byte per number.
+
+    One that was built by another metric is replaced.
+    """
     for name in kind.indexed("vector"):
         metric = kind.properties[name].metric
-        yield IndexEdit(name, "IVF_SQ", options=(("metric", metric),))
+        built = {i.metric for i in _indices_on(table, name, "vector")}
+        yield IndexEdit(name, "IVF_SQ", not built <= {metric}, (("metric", metric),))
 
 
 def indexed_columns(catalog: Catalog, kind: NodeOrEdgeType) -> list[str]:
@@ -112,14 +117,13 @@ def _is_scattered(fragments: tuple[FragmentInfo, ...]) -> bool:
 
 def uncovered_rows(table: Table, column: str, kind: str = "value") -> int:
     """The number of rows not covered by an index of a kind on a column."""
-    covered: frozenset[int] = frozenset().union(
-        *(
-            index.covered_fragments
-            for index in table.indices()
-            if index.column == column and index.kind in KINDS[kind]
-        )
-    )
+    found = _indices_on(table, column, kind)
+    covered: frozenset[int] = frozenset().union(*(index.covered_fragments for index in found))
     return sum(f.live_rows for f in table.fragments() if f.fragment_id not in covered)
+
+
+def _indices_on(table: Table, column: str, kind: str) -> list[IndexInfo]:
+    return [i for i in table.indices() if i.column == column and i.kind in KINDS[kind]]
 
 
 # --- index states ---
@@ -165,21 +169,32 @@ def index_states(snapshot: Snapshot, kind: NodeOrEdgeType) -> list[IndexState]:
 
 
 def due(snapshot: Snapshot) -> Iterator[NodeOrEdgeType]:
-    """The types whose tables are worth the work now; reads fragments and indices, but no rows."""
+    """The types whose tables are worth the work now; reads fragments and indices and lists word files, but no rows."""
     for kind in snapshot.catalog.entities():
         table = snapshot.table_of(kind)
-        if _is_due(table, indexed_columns(snapshot.catalog, kind)):
+        left = _backlog_of(table, indexed_columns(snapshot.catalog, kind))
+        if left.pressure > 1 or _lacks_vectors(table, kind) or _lacks_words(snapshot, kind):
             yield kind
 
 
-def _is_due(table: Table, columns: list[str]) -> bool:
-    left = _backlog_of(table, columns)
-    return left.fragments > SMALL_FRAGMENTS_MAX or left.rows > UNCOVERED_ROWS_MAX
+def _lacks_vectors(table: Table, kind: NodeOrEdgeType) -> bool:
+    """Whether an index on vectors is worth building: it is always built anew, over all rows."""
+    rows = table.count()
+    least = max(UNCOVERED_ROWS_MAX, rows // REBUILT_PART)
+    return rows >= VECTOR_ROWS_MIN and any(
+        edit.replace or uncovered_rows(table, edit.column, "vector") > least
+        for edit in _vector_indices(table, kind)
+    )
+
+
+def _lacks_words(snapshot: Snapshot, kind: NodeOrEdgeType) -> bool:
+    found = text_coverage(snapshot, kind)
+    return any(each.rows - each.covered_rows > UNCOVERED_ROWS_MAX for each in found)
 
 
 @frozen
 class Backlog:
-    """Pending maintenance: fragments to merge, and rows to index or remove."""
+    """Pending maintenance that slows writers down: fragments to merge, and rows to index by value or to remove."""
 
     fragments: int = 0
     rows: int = 0

@@ -15,6 +15,7 @@ from omnigraph.graph import Graph, init, open_graph
 from omnigraph.maintenance import status, upkeep
 from omnigraph.maintenance.status import Office
 from omnigraph.maintenance.upkeep import Maintainer, Upkeep
+from omnigraph.write import maintain
 from omnigraph.write.maintain import Backlog, backlog
 from tests.support.people import people, rows
 from tests.support.processes import acknowledge, read_log, spawn
@@ -42,6 +43,56 @@ def test_what_is_due_is_done_and_told(graph: Graph) -> None:
     assert graph.maintenance().actions == (action,)
     (made, *_) = graph.log(maintenance=True)
     assert (made.kind, made.message) == ("optimize", "maintenance of Person")
+
+
+WORDS = "node Doc { slug: String @key  body: String?  v: Vector(4)? }"
+
+
+def documents(place: Path, count: int) -> Graph:
+    made = init(str(place), WORDS)
+    docs = [{"slug": f"d{i}", "body": "tea", "v": [float(i), 1.0, 0.0, 0.0]} for i in range(count)]
+    made.load({"Doc": docs})
+    made.optimize()
+    return made
+
+
+def test_an_index_on_stored_vectors_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintain, "VECTOR_ROWS_MIN", 1_000)
+    graph = documents(tmp_path, 5_000)
+    assert graph.maintain() == []
+    graph.apply_schema(WORDS.replace("Vector(4)?", "Vector(4)? @index"))
+    (action,) = graph.maintain()
+    assert "indexed v" in action.detail
+    graph.apply_schema(WORDS.replace("Vector(4)?", 'Vector(4)? @index @metric("cosine")'))
+    (action,) = graph.maintain()
+    assert "indexed v" in action.detail
+    assert graph.maintain() == []
+
+
+def test_lost_files_of_words_and_those_of_another_analyzer_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = documents(tmp_path, 5_000)
+    maintainer = Maintainer(graph._repo, graph._writers)
+
+    def looked() -> list[str]:
+        maintainer.measure()
+        return [action.detail for action in maintainer.look()]
+
+    assert looked() == []
+    for annotation in ("@index", '@index @analyzer("simple")'):
+        graph.apply_schema(WORDS.replace("body: String?", f"body: String? {annotation}"))
+        (detail,) = looked()
+        assert "indexed body" in detail
+    for path in tmp_path.glob("_search/*/*.text"):
+        path.unlink()
+    assert looked() == [], "nothing was written, and it was examined just now"
+    monkeypatch.setattr(upkeep, "LOOK_SECONDS", 0.0)
+    (detail,) = looked()
+    assert "indexed body" in detail
+    assert looked() == []
 
 
 def test_every_branch_is_looked_after(graph: Graph) -> None:

@@ -16,13 +16,14 @@ from omnigraph.lang import ir
 from omnigraph.model.frozen import frozen
 from omnigraph.read.columns import TableColumns
 from omnigraph.read.search.source import Positions
-from omnigraph.read.search.vectors import Float32s, Float64s, nearest
+from omnigraph.read.search.vectors import Float32s, Float64s, nearest, nearest_alone
 from omnigraph.storage.tables import VectorTable
 
 INDEX_ROWS_MIN = 20_000  # exact distances to fewer are computed faster
 CANDIDATES = 10  # rows compared for each that is wanted
-PROBES_MIN = 20  # partitions of the index that are probed
-PROBES_PART = 16  # or one in this many, if that is more
+PROBES = (
+    20  # partitions of the index that are read; it has at most 256, however many rows there are
+)
 FILTERED_PART = 8  # above one row in this many, more candidates are requested and filtered
 
 
@@ -46,7 +47,7 @@ def approximate(
     note: Callable[..., None],
 ) -> tuple[Positions, Float64s]:
     """See `nearest`. Notes how it was done."""
-    index = _index(columns, prop)
+    index = _index(columns, prop, metric)
     few = positions is not None and len(positions) * FILTERED_PART < columns.n
     if index is None or few:
         note(vectors="exact: few rows" if few else "exact: no index")
@@ -64,15 +65,15 @@ def approximate(
         vectors=f"approximate: {index.kind} over {index.covered_rows:,} rows, "
         f"{len(found):,} compared exactly" + (f", and {exactly:,} without index" if exactly else "")
     )
-    return nearest(columns, prop, vector, metric, count=count, positions=found)
+    return nearest_alone(columns, prop, vector, metric, count=count, positions=found)
 
 
-def _index(columns: TableColumns, prop: str) -> _Index | None:
+def _index(columns: TableColumns, prop: str, metric: ir.Metric) -> _Index | None:
     if columns.n < INDEX_ROWS_MIN or not isinstance(columns.table, VectorTable):
         return None
     rows = {f.fragment_id: f.live_rows for f in columns.fragments}
     for index in columns.table.indices():
-        if index.column == prop and index.kind.startswith("IVF"):
+        if (index.column, index.metric) == (prop, metric.value) and index.kind.startswith("IVF"):
             covered = sum(rows.get(i, 0) for i in index.covered_fragments)
             return _Index(columns.table, index.kind, covered)
     return None
@@ -81,8 +82,7 @@ def _index(columns: TableColumns, prop: str) -> _Index | None:
 def _candidates(
     columns: TableColumns, index: _Index, prop: str, vector: Sequence[float] | Float32s, wanted: int
 ) -> Positions:
-    probes = max(PROBES_MIN, columns.n // (PROBES_PART * 4096))
     query = np.asarray(vector, np.float32).tolist()
-    found = np.sort(columns.positions_at(index.table.near(prop, query, wanted, probes)))
+    found = np.sort(columns.positions_at(index.table.near(prop, query, wanted, PROBES)))
     kept: Positions = found if columns.live is None else found[columns.live[found]]
     return kept

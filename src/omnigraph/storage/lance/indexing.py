@@ -23,7 +23,7 @@ from omnigraph.storage.lance.reading import LanceTable, count_reads_and_writes
 from omnigraph.storage.tables import IndexEdit
 
 SEGMENTS_MAX = 8
-PARTITION_ROWS = 4096  # of a vector index, by default
+PARTITION_ROWS, PARTITIONS_MAX = 4096, 256  # of a vector index, by default
 
 
 @frozen
@@ -188,7 +188,8 @@ def _defaults(kind: str, handle: LanceDataset) -> dict[str, Any]:
         return {}
     if "HNSW" in kind:
         return {"num_partitions": 1}
-    return {"num_partitions": max(1, min(256, math.ceil(handle.count_rows() / PARTITION_ROWS)))}
+    partitions = math.ceil(handle.count_rows() / PARTITION_ROWS)
+    return {"num_partitions": max(1, min(PARTITIONS_MAX, partitions))}
 
 
 def _segments(table: LanceTable) -> list[Index]:

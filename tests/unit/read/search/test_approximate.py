@@ -12,7 +12,10 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.lang.ir import Metric
 from omnigraph.read import SHARED
+from omnigraph.read import columns as columns_module
+from omnigraph.read.columns import columns_of
 from omnigraph.read.search import approximate
 from omnigraph.write import maintain
 from tests.support import rings
@@ -88,6 +91,63 @@ def test_the_index_is_used_and_few_are_missed(graph: Graph) -> None:
     assert "approximate: IVF" in str(ask(graph, vector(rng), True).explain())
     assert "approximate" not in str(ask(graph, vector(rng), False).explain())
     assert np.mean([recall(graph, rows, rng) for _ in range(20)]) >= 0.95
+
+
+def test_the_column_is_never_loaded(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns_module, "TAKEN_FROM_ROWS_MIN", 0)
+    rng = random.Random(4)
+    load(graph, {f"d{i}": (i, vector(rng)) for i in range(2_000)})
+    graph.optimize()
+    SHARED.clear()
+    text = """
+    query q($v: Vector(8)) { match { $d: Doc } return { $d.slug } order { nearest($d.v, $v, approx) } limit 2 }
+    """
+    for _ in range(12):
+        assert "approximate: IVF" in str(
+            graph.query(text, {"v": vector(rng)}, explain=True).explain()
+        )
+    found = columns_of(graph.snapshot(), graph.snapshot().catalog.nodes["Doc"], SHARED)
+    assert not found.is_loaded("v")
+
+
+def test_a_changed_metric_is_followed(graph: Graph) -> None:
+    rng = random.Random(5)
+    load(graph, {f"d{i}": (i, vector(rng)) for i in range(1_000)})
+    graph.optimize()
+    graph.apply_schema(SCHEMA.replace("@index", '@index @metric("dot")'))
+    assert "exact: no index" in str(ask(graph, vector(rng), True).explain())
+    graph.optimize()
+    table = graph.snapshot().table_of(graph.snapshot().catalog.nodes["Doc"])
+    assert [index.metric for index in table.indices() if index.column == "v"] == ["dot"]
+    assert "approximate: IVF" in str(ask(graph, vector(rng), True).explain())
+    before = graph.log()[0].id
+    graph.optimize()
+    assert graph.log()[0].id == before
+
+
+def test_a_large_table_is_not_probed_more_than_a_small_one(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(graph, {f"d{i}": (i, vector(random.Random(i))) for i in range(400)})
+    graph.optimize()
+    snapshot = graph.snapshot()
+    found = columns_of(snapshot, snapshot.catalog.nodes["Doc"], SHARED)
+    probed: list[int] = []
+    kind: Any = type(found.table)
+    near = kind.near
+
+    def counted(self: Any, column: str, v: list[float], count: int, probes: int) -> Any:
+        probed.append(probes)
+        return near(self, column, v, count, probes)
+
+    monkeypatch.setattr(kind, "near", counted)
+    for rows in (found.n, 16_000_000):
+        monkeypatch.setattr(found, "n", rows)
+        approximate.approximate(
+            found, "v", [1.0] * WIDTH, Metric.L2, count=5, note=lambda **_: None
+        )
+    assert len(probed) == 2
+    assert probed[0] == probed[1]
 
 
 @pytest.mark.parametrize("most", [0, 2, 20, 1_000])
