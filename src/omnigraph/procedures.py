@@ -58,7 +58,7 @@ class _Procedures:
         if procedure.facts is not None:
             found: Iterable[Row] = procedure.facts(self.shown(self.state.catalog, self.branch))
         else:
-            found = HISTORY[procedure.name](self, *(_value(arg, params) for arg in call.args))
+            found = STORED[procedure.name](self, *(_value(arg, params) for arg in call.args))
         names = [name for name, _ in procedure.fields]
         return [dict(zip(names, row, strict=True)) for row in found]
 
@@ -105,7 +105,22 @@ def _value(arg: ir.Expr, params: Params) -> Any:
     return arg.value if isinstance(arg, ir.Literal) else (params or {}).get(arg.name)
 
 
-# --- history -------------------------------------------------------------------------------------------------------
+# --- what is stored ---------------------------------------------------------------------------------------------------
+
+
+def _indices(procedures: _Procedures) -> Iterator[Row]:
+    from omnigraph.write.maintain import index_states
+
+    for kind in procedures.shown(procedures.state.catalog, procedures.branch).entities():
+        for index in index_states(procedures.state, kind):
+            yield (
+                kind.name,
+                index.property,
+                index.kind,
+                index.rows,
+                index.covered_rows,
+                index.bytes,
+            )
 
 
 def _log(procedures: _Procedures, limit: int, at: str | None) -> Iterator[Row]:
@@ -148,7 +163,8 @@ def _blame(procedures: _Procedures, type: str, id: str, at: str | None) -> Itera
             yield (cell.property, _text(cell.value), *_commit(cell.commit), via)
 
 
-HISTORY: Mapping[str, Callable[..., Iterator[Row]]] = {
+STORED: Mapping[str, Callable[..., Iterator[Row]]] = {
+    "omnigraph.schema.indices": _indices,
     "omnigraph.history.log": _log,
     "omnigraph.history.diff": _diff,
     "omnigraph.history.entity": _entity,

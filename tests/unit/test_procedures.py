@@ -13,7 +13,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.guarded import GuardedGraph
 from omnigraph.lang.cypher import metadata
 from omnigraph.policy.guard import Guard
-from omnigraph.procedures import HISTORY, ROWS_MAX
+from omnigraph.procedures import ROWS_MAX, STORED
 from tests.server.world import policy
 
 SCHEMA = """
@@ -96,6 +96,19 @@ def test_a_write_may_ask_for_the_schema_and_not_for_history(graph: Graph) -> Non
     with pytest.raises(OmnigraphError) as failed:
         graph.mutate("CALL omnigraph.history.log() YIELD commit CREATE (:City {name: commit})")
     assert failed.value.details["diagnostics"][0]["code"] == "C013"
+
+
+def test_indices_are_told_with_what_they_cover(graph: Graph) -> None:
+    graph.load({"City": [{"name": f"c{i}"} for i in range(9)]})
+    text = "CALL omnigraph.schema.indices() YIELD owner, property, kind, rows, covered, bytes"
+    assert rows(graph, f"{text} WHERE owner = 'City' RETURN rows") == []
+    graph.optimize()
+    found = rows(graph, f"{text} WHERE owner = 'City' RETURN *")
+    assert [(r["property"], r["kind"], r["rows"], r["covered"]) for r in found] == [
+        ("id", "BTREE", 10, 10),
+        ("name", "BTREE", 10, 10),
+    ]
+    assert all(r["bytes"] > 0 for r in found)
 
 
 # --- history ---------------------------------------------------------------------------------------------------------
@@ -191,7 +204,7 @@ def test_what_makes_no_sense_is_refused(graph: Graph, text: str, code: str) -> N
 
 
 def test_every_procedure_about_history_has_somebody_who_tells() -> None:
-    assert {known.name for known in metadata.HISTORY} == HISTORY.keys()
+    assert {known.name for known in metadata.STORED} == STORED.keys()
     assert all(known.facts is not None for known in metadata.SCHEMA)
 
 

@@ -82,15 +82,28 @@ def show_schema(
     draw: Annotated[
         str | None, Option("--draw", help="Draw as mermaid or svg.", metavar="KIND")
     ] = None,
+    indices: Annotated[
+        bool, Option("--indices", help="Print the indices: the rows they cover, and their size.")
+    ] = False,
 ) -> None:
-    """Print or draw the schema."""
+    """Print or draw the schema, or print its indices."""
     graph, branch = opened(where, show), branch_of(branch)
+    if indices:
+        found = graph.query(INDICES, branch=branch, at=point_of(graph, at, branch))
+        print_sheet(show, Sheet(found.columns, [list(row.values()) for row in found.rows]))
+        return
     text = graph.schema(branch, point_of(graph, at, branch))
     if draw is None:
         document = shaped(show, graph, {"schema": text}, lambda: answers.SchemaOutput(text))
         answer(show, text.rstrip("\n"), document)
         return
     print(_drawn(text, draw))
+
+
+INDICES = """
+    CALL omnigraph.schema.indices() YIELD owner, property, kind, rows, covered, bytes
+    RETURN owner AS type, property, kind, rows, covered, bytes
+"""
 
 
 def _drawn(text: str, kind: str) -> str:

@@ -243,3 +243,13 @@ def test_points_in_time(point: str, cli: Cli) -> None:
     count = "match { $p: Person } return { count($p) as n }"
     done = cli("query", "-s", "people", "-e", count, "--at", point, "--format", "csv")
     assert done.out == "n\n0\n"
+
+
+def test_indices_are_shown_with_what_they_cover(cli: Cli) -> None:
+    assert cli("optimize", "people").code == 0
+    done = cli("schema", "show", "people", "--indices", "--format", "jsonl")
+    shown = [json.loads(line) for line in done.out.splitlines()]
+    people = [row for row in shown if (row["type"], row["property"]) == ("Person", "name")]
+    assert [(row["kind"], row["rows"], row["covered"]) for row in people] == [
+        ("BTREE", len(PEOPLE), len(PEOPLE))
+    ]

@@ -1,4 +1,4 @@
-"""Procedures that return metadata: about the schema and the history.
+"""Procedures that return metadata: about the schema, its indices and the history.
 
 Their rows are computed when the query runs, with the caller's rights, and passed to it as a list of maps. This module
 defines what each takes and yields. Functions of the schema:
@@ -7,9 +7,10 @@ defines what each takes and yields. Functions of the schema:
   `omnigraph.schema.properties()`
 - `db.labels()`, `db.relationshipTypes()`, `db.propertyKeys()`: as other products have them
 
-Those about history use the methods of a graph (`omnigraph.procedures`). Points are named as in `at=`; the default is
-the state the query reads:
+Those about what is stored use the methods of a graph (`omnigraph.procedures`). Points are named as in `at=`; the
+default is the state the query reads:
 
+- `omnigraph.schema.indices()`: each index, how many rows it covers and how large it is
 - `omnigraph.history.log(limit, at)`: the commits that led there, newest first
 - `omnigraph.history.diff(from, to, limit, skip)`: the rows that differ between two points
 - `omnigraph.history.entity(type, id, limit, at)`: the commits that changed a node or relationship, newest first
@@ -129,7 +130,7 @@ SCHEMA = (
 )
 
 
-# --- history -------------------------------------------------------------------------------------------------------
+# --- what is stored ---------------------------------------------------------------------------------------------------
 
 WHEN = ("time", types.DATETIME)
 COMMIT: Fields = (*_texts("commit"), WHEN, *_texts("branch", "kind", "actor", "message"))
@@ -138,7 +139,16 @@ AT = Argument("at", TEXT, None)
 LIMIT = Argument("limit", types.I64, 50)
 TYPE, ID = Argument("type", TEXT), Argument("id", TEXT)
 
-HISTORY = (
+STORED = (
+    MetadataProcedure(
+        "omnigraph.schema.indices",
+        (
+            *_texts("owner", "property", "kind"),
+            ("rows", types.I64),
+            ("covered", types.I64),
+            ("bytes", types.I64),
+        ),
+    ),
     MetadataProcedure("omnigraph.history.log", (*COMMIT, ("parents", TEXTS)), (LIMIT, AT)),
     MetadataProcedure(
         "omnigraph.history.diff",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.lang import ir
 from omnigraph.lang.cypher import ast, types
-from omnigraph.lang.cypher.metadata import HISTORY, SCHEMA, MetadataProcedure
+from omnigraph.lang.cypher.metadata import SCHEMA, STORED, MetadataProcedure
 from omnigraph.lang.cypher.scope import Flow
 from omnigraph.lang.lower import place_of
 from omnigraph.lang.source import Located
@@ -139,7 +139,7 @@ SEARCHES: tuple[tuple[str, int, Searching], ...] = (
 )
 PROCEDURES: dict[str, tuple[int, Searching] | MetadataProcedure] = {
     **{name: (count, make) for name, count, make in SEARCHES},
-    **{procedure.name.lower(): procedure for procedure in (*SCHEMA, *HISTORY)},
+    **{procedure.name.lower(): procedure for procedure in (*SCHEMA, *STORED)},
 }
 
 

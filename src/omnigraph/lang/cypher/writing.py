@@ -16,7 +16,7 @@ from omnigraph.lang.cypher import ast, types
 from omnigraph.lang.cypher.bind import LOOKING, QUERY, WRITING, QueryBinder, finished
 from omnigraph.lang.cypher.binder import ExprBinder
 from omnigraph.lang.cypher.coercion import as_type, null_of
-from omnigraph.lang.cypher.metadata import HISTORY
+from omnigraph.lang.cypher.metadata import STORED
 from omnigraph.lang.cypher.scope import BindingState, Flow, parts_of
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.scope import Reported
@@ -51,7 +51,7 @@ def bind_write(
 
 def refuse_history(tree: ast.Query, binding: BindingState) -> None:
     """History changes with every commit: conflicts of a write that depends on it could never be decided."""
-    names = {procedure.name.lower() for procedure in HISTORY}
+    names = {procedure.name.lower() for procedure in STORED}
     for node in parts_of(tree):
         if isinstance(node, ast.Procedure) and node.name.lower() in names:
             message = f"{node.name} is for read queries only"
