@@ -32,7 +32,10 @@ from omnigraph.read.walk import NO_NODES, Followed, Space, layers, meet
 
 PAIRS_MAX = 256  # up to this many pairs of ends are searched one by one, from both ends
 SORTED_MAX = 1 << 17  # edges that are sorted by their ids at a time
-NODE_BYTES = 128  # of a node with the edge that leads to it: as found, in its tree, and among the trees of a block
+NODE_BYTES = {
+    False: 48,
+    True: 96,
+}  # of a node reached, as found and in its tree; with its edge, if that is read
 
 Edge = tuple[int, int]  # type and position
 
@@ -178,10 +181,8 @@ class _Finder:
         reached, typed = self.space.entities(trees.node, self.op.dst_types)
         ends = np.flatnonzero((trees.length >= self.op.min_hops) & (typed | (dst is not None)))
         if dst is None:
-            low, high = (
-                ends.searchsorted(trees.start[which]),
-                ends.searchsorted(trees.start[which + 1]),
-            )
+            bounds = ends.searchsorted(trees.start)
+            low, high = bounds[which], bounds[which + 1]
         else:
             keys = trees.number()[ends] * self.space.size + trees.node[ends]
             order = np.argsort(keys)
@@ -204,7 +205,7 @@ class _Finder:
         levels = [Followed(none, here, none, none)]
         while len(levels) <= self.op.max_hops and len(levels[-1].node):
             levels.append(self._next_level(levels[-1].node, seen))
-            held.add(NODE_BYTES * len(levels[-1].node))
+            held.add(NODE_BYTES[self.spelled_out] * len(levels[-1].node))
         if self.op.min_hops != 1 or not self._has_loop(source):
             return _Trees.of(levels)
         code, edge = self._best_edge(source, here)[0] if self.spelled_out else (0, 0)
@@ -220,7 +221,7 @@ class _Finder:
             for some in self.space.edges(nodes, self.edge_types, self._sizes()):
                 parts.append(self._best(some.take(np.flatnonzero(~seen[some.node]))))
                 size = sum(len(part.node) for part in parts)
-                held.set(NODE_BYTES * size)
+                held.set(NODE_BYTES[True] * size)
                 if size > SORTED_MAX + 2 * len(parts[0].node):
                     parts = [self._best(Followed.joined(parts))]
             best = parts[0] if len(parts) == 1 else self._best(Followed.joined(parts))
@@ -295,6 +296,8 @@ class _Trees:
 
     @classmethod
     def joined(cls, trees: list[_Trees]) -> _Trees:
+        if len(trees) == 1:
+            return trees[0]
         start = np.cumsum([0, *(len(tree.node) for tree in trees)])
         parents = [tree.parent + n for tree, n in zip(trees, start[:-1], strict=True)]
         return cls(

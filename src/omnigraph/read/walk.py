@@ -64,10 +64,6 @@ class Followed:
     def take(self, index: Ints) -> Followed:
         return Followed(self.source[index], self.node[index], self.code[index], self.edge[index])
 
-    @property
-    def nbytes(self) -> int:
-        return 4 * self.source.nbytes
-
     @classmethod
     def joined(cls, parts: list[Followed]) -> Followed:
         if len(parts) == 1:

@@ -116,3 +116,14 @@ def test_best_edges_of_a_level_are_charged(graph: Graph, monkeypatch: pytest.Mon
             )
         assert error.value.code == "memory_exceeded"
         assert error.value.details["operator"] == "ShortestPath"
+
+
+def test_lengths_of_paths_take_less_than_paths(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget.Budget, "fits", lambda self, size: self.bytes_used + size < 6_500)
+    text = HUB + "$w = path $a knows{1,2} $b } return { "
+    assert len(graph.query(text + "length($w) as n }").rows) == PEOPLE
+    with pytest.raises(OmnigraphError) as error:
+        graph.query(text + "nodes($w) as w }")
+    assert error.value.code == "memory_exceeded"
