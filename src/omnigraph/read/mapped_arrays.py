@@ -42,7 +42,7 @@ def mapped_arrays(blocks: Iterable[EdgeRows], near: int) -> MappedArrays:
                 counts = np.bincount(rows[:, 0] - first)
                 start[first + 1 : first + 1 + len(counts)] += counts
                 loops.append(rows[rows[:, 0] == rows[:, 1], 0])
-                is_simple = is_simple and not repeated(rows, last).any()
+                is_simple = is_simple and not _repeated(rows, last).any()
                 last = rows[-1].copy()
         spilled(node.stat().st_size + edge.stat().st_size)
         np.cumsum(start, out=start)
@@ -57,7 +57,7 @@ def mapped_arrays(blocks: Iterable[EdgeRows], near: int) -> MappedArrays:
         )
 
 
-def repeated(rows: EdgeRows, last: AnyArray | None) -> Mask:
+def _repeated(rows: EdgeRows, last: AnyArray | None) -> Mask:
     """Which of these edges have the ends of the edge before; the last one came before the first."""
     found = np.zeros(len(rows), np.bool_)
     np.logical_and(rows[1:, 0] == rows[:-1, 0], rows[1:, 1] == rows[:-1, 1], out=found[1:])
