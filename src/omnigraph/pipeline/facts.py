@@ -23,8 +23,8 @@ from omnigraph.pipeline.pinned import Pinned
 from omnigraph.pipeline.row_addresses import pack, unpack
 from omnigraph.pipeline.rows import kind_by_table
 from omnigraph.pipeline.session import beside_each_other, parallelism
-from omnigraph.pipeline.stage import RESULT_DDL, answer, answered
-from omnigraph.pipeline.table_versions import TableVersion, numbers, open_table
+from omnigraph.pipeline.stage import answer, answers
+from omnigraph.pipeline.table_versions import TableVersion, open_table
 from omnigraph.pipeline.verify import Verification
 from omnigraph.storage.tables import RowAddresses
 from omnigraph.write.resolve import Mode, before_columns
@@ -90,10 +90,18 @@ class LoadFacts:
         return self._parts
 
     def _scanned(self) -> Iterator[Found]:
-        shares = list(_shares(self._case))
-        if self._session is None:
-            return (found for share in shares for found in _facts_of(share, self._pinned))
-        return _by_tasks(self._session, self._pinned, shares)
+        session, shares = self._session, list(_shares(self._case))
+
+        def run(wave: Sequence[Share]) -> list[Found]:
+            task = _facts_task(self._pinned, wave)
+            return [
+                found for each in answers(session, task, len(wave), list[Found]) for found in each
+            ]
+
+        size = 1 if session is None else parallelism(session)
+        waves = (shares[at : at + size] for at in range(0, len(shares), size))
+        for found in beside_each_other(session, run, waves, WAVES_AT_ONCE):
+            yield from found
 
 
 def _shares(case: Verification) -> Iterator[Share]:
@@ -105,17 +113,6 @@ def _shares(case: Verification) -> Iterator[Share]:
             for first in range(0, len(rows), STORED_ROWS):
                 some = pack([rows.addresses.slice(first, STORED_ROWS)])
                 yield Share(table, what, touched.base, addresses=some)
-
-
-def _by_tasks(session: SparkSession, pinned: Pinned, shares: Sequence[Share]) -> Iterator[Found]:
-    def run(wave: Sequence[Share]) -> list[Found]:
-        rows = numbers(session, len(wave)).mapInArrow(_facts_task(pinned, wave), RESULT_DDL)
-        return [found for each in answered(rows.collect(), list[Found]) for found in each]
-
-    size = parallelism(session)
-    waves = (shares[at : at + size] for at in range(0, len(shares), size))
-    for found in beside_each_other(session, run, waves, WAVES_AT_ONCE):
-        yield from found
 
 
 def _facts_task(pinned: Pinned, shares: Sequence[Share]) -> Any:

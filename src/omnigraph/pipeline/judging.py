@@ -108,6 +108,8 @@ class VerifiedLoad:
 def _moved(
     actions: Iterable[TableAction], then: Snapshot, now: Snapshot
 ) -> tuple[TableAction, ...]:
+    if then.commit == now.commit:
+        return tuple(actions)
     return tuple(_found_again(action, then, now) for action in actions)
 
 
