@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph, OmnigraphError
-from omnigraph.pipeline import judging, lookups
+from omnigraph.pipeline import judging, lookups, verify
 from omnigraph.pipeline.load import BulkLoad, bulk_load
 from omnigraph.pipeline.source import GraphWriter, TypeState
 from omnigraph.write.input.change_records import ChangeFormat
@@ -161,15 +161,15 @@ def test_of_rows_before_a_merge_the_driver_gets_a_byte_or_two_each(
 # --- the data source -----------------------------------------------------------------------------------------------
 
 
-def written(graph: Graph, **row: Any) -> tuple[GraphWriter, Any]:
+def written(graph: Graph, kind: str, **row: Any) -> tuple[GraphWriter, Any]:
     """A merge of one row that a task has written."""
-    writer = GraphWriter(TypeState.of({"graph": graph.uri, "type": "P"}), "merge", None)
+    writer = GraphWriter(TypeState.of({"graph": graph.uri, "type": kind}), "merge", None)
     batch = pa.RecordBatch.from_pylist([row])
     return writer, writer.write(iter([batch]))
 
 
 def test_a_merge_by_the_data_source_carries_over_other_writes_and_upkeep(graph: Graph) -> None:
-    writer, message = written(graph, name="a", value=7)
+    writer, message = written(graph, "P", name="a", value=7)
     graph.load({"Q": [{"name": "other"}], "P": [{"name": "e"}, {"name": "b", "value": 2}]})
     graph.optimize()
     writer.commit([message])
@@ -180,11 +180,11 @@ def test_a_merge_by_the_data_source_carries_over_other_writes_and_upkeep(graph: 
 
 def test_a_merge_by_the_data_source_is_verified_again(graph: Graph) -> None:
     """Another row took the unique value, which no row of the merge was completed from."""
-    writer, message = written(graph, name="a", code=5)
+    writer, message = written(graph, "P", name="a", code=5)
     graph.load({"P": [{"name": "b", "code": 5}]})
     with pytest.raises(OmnigraphError, match="code"):
         writer.commit([message])
-    writer, message = written(graph, name="a", code=6)
+    writer, message = written(graph, "P", name="a", code=6)
     graph.load({"P": [{"name": "b", "code": 6}]})
     graph.load({"P": [{"name": "b", "code": 7}]})
     writer.commit([message])
@@ -193,8 +193,34 @@ def test_a_merge_by_the_data_source_is_verified_again(graph: Graph) -> None:
 
 
 def test_a_merge_by_the_data_source_of_a_row_others_changed_is_a_conflict(graph: Graph) -> None:
-    writer, message = written(graph, name="a", value=7)
+    writer, message = written(graph, "P", name="a", value=7)
     graph.load({"P": [{"name": "a", "code": 5}]})
     with pytest.raises(omnigraph.OmnigraphError) as refused:
         writer.commit([message])
     assert refused.value.code == "conflict"
+
+
+@pytest.mark.parametrize("held", [0, 1_000], ids=["on disk", "in memory"])
+def test_many_rows_written_by_the_data_source_are_judged_in_bounded_memory(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    """No column of a version beyond the bound is held as a whole."""
+    whole: list[int] = []
+    named = verify.InProcess._named
+
+    def seen(judge: Any, rows: Any) -> str:
+        whole.extend([rows.num_rows] if isinstance(rows, pa.Table) else [])
+        return named(judge, rows)
+
+    monkeypatch.setattr(lookups, "LOOKED_UP_ROWS_MAX", -1)
+    monkeypatch.setattr(verify, "HELD_ROWS_MAX", held)
+    monkeypatch.setattr(verify.InProcess, "_named", seen)
+    writer, message = written(graph, "One", id="o2", n=2, **{"from": "c", "to": "a"})
+    writer.commit([message])
+    writer, message = written(graph, "One", id="o1", n=1, **{"from": "d", "to": "b"})
+    writer.commit([message])
+    assert len(state_of(graph)["One"]) == 2
+    writer, message = written(graph, "One", id="o2", n=2, **{"from": "d", "to": "a"})
+    with pytest.raises(OmnigraphError, match="would have 0"):
+        writer.commit([message])
+    assert max(whole, default=0) <= held

@@ -13,7 +13,7 @@ import omnigraph
 from omnigraph import Graph, OmnigraphError
 from omnigraph.core.txn import WriteTxn
 from omnigraph.pipeline import judging as bulk
-from omnigraph.pipeline import lookups, screen
+from omnigraph.pipeline import lookups, screen, verify
 from omnigraph.pipeline.pinned import pin
 from omnigraph.pipeline.sources import cut
 from omnigraph.pipeline.stage import LoadJob, Staging, pieces_of, stage_pieces
@@ -63,7 +63,9 @@ class Case:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lookups, "LOOKED_UP_ROWS_MAX", 1_000 if way == "look-ups" else -1)
             patch.setattr(screen, "PARTITION_KEYS", 10)
-            if way == "queries":
+            if way == "queries on disk":
+                patch.setattr(verify, "HELD_ROWS_MAX", 0)
+            if way.startswith("queries"):
                 patch.setattr(bulk, "_is_valid", lambda *_: False)
             return verdict(lambda: bulk.verified(staging, self.snapshot, None))
 
@@ -88,7 +90,7 @@ def test_look_ups_and_queries_agree(tmp_path: Path) -> None:
     for seed in range(FIRST_SEED, FIRST_SEED + count(6, 150)):
         for case in cases(seed, tmp_path):
             expected = case.by_look_ups()
-            for way in ("queries", "look-ups", "partitions"):
+            for way in ("queries", "queries on disk", "look-ups", "partitions"):
                 assert case.by_queries(way) == expected, (seed, case.source, case.mode, way)
             rules |= {violation["rule"] for violation in expected[1]}
             twice |= {str(found["value"]) for found in expected[1] if found["rule"] == "unique"}

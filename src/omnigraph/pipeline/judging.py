@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -138,11 +139,12 @@ def verified(
     staged = staging.job.pinned.snapshot()
     actions = _moved(_actions(staging, staged), staged, snapshot)
     case = _case(staging, snapshot, actions, session, judged_rows_max)
-    if not _is_valid(staging, case):
-        locate = lambda wanted: _locate(session, staging, wanted)  # noqa: E731
-        with listing(violations, lambda: offenders(session, staging, case, locate)):
-            ids, *others = verify(case, locate)
-            report_of([_keys(staging) + ids, *others]).raise_violations()
+    with closing(case.judge):
+        if not _is_valid(staging, case):
+            locate = lambda wanted: _locate(session, staging, wanted)  # noqa: E731
+            with listing(violations, lambda: offenders(session, staging, case, locate)):
+                ids, *others = verify(case, locate)
+                report_of([_keys(staging) + ids, *others]).raise_violations()
     facts = LoadFacts(case, staging.job.pinned, None if are_few(case) else session)
     outcome = _outcome(staging, snapshot, actions)
     return VerifiedLoad(snapshot, staging.job.mode, actions, _consulted(case), facts, outcome)

@@ -98,12 +98,15 @@ class TableVersion:
 
     def table(self, columns: Sequence[TextColumn]) -> pa.Table:
         """The same, read in this process."""
+        return self.reader(columns).read_all()
+
+    def reader(self, columns: Sequence[TextColumn]) -> pa.RecordBatchReader:
+        """The same, block by block."""
         fields = [(c.name, pa.string()) for c in columns]
         schema = pa.schema([*fields, ("addr", pa.int64()), ("fresh", pa.bool_())])
         table = open_table(self.uri, self.ref)
-        return pa.Table.from_batches(
-            _read(table, self, self.fragments, tuple(columns)), schema=schema
-        )
+        batches = _read(table, self, self.fragments, tuple(columns))
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def plain(*names: str) -> list[TextColumn]:

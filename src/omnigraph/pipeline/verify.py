@@ -10,9 +10,11 @@ the driver alone, many by tasks.
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -42,6 +44,8 @@ from omnigraph.write.resolve import Mode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+HELD_ROWS_MAX = 2_000_000  # of one version, whose columns are held in memory
+MEMORY_MAX = "1GB"  # of comparing larger ones
 Locate = Callable[[Mapping[str, frozenset[str]]], list[InputPlace]]
 Describe = Callable[[pa.Table, Origin, int], Iterator[Violation]]
 R = TypeVar("R", bound=Rule)
@@ -88,6 +92,10 @@ class Judge(Protocol):
         """The result of a query."""
         ...
 
+    def close(self) -> None:
+        """Remove what it put aside."""
+        ...
+
 
 @frozen
 class Broken:
@@ -101,18 +109,30 @@ class Broken:
 
 @dataclass(slots=True)
 class InProcess:
-    """DuckDB, over columns read by the driver."""
+    """DuckDB, over columns read by this process: those of many rows are put into a file, so that memory is bounded."""
 
     _views: int = 0
     _duckdb: Any = None
+    _folder: tempfile.TemporaryDirectory[str] | None = None
 
     def view(self, version: TableVersion, columns: Sequence[TextColumn]) -> str:
-        return self._named(version.table(columns))
+        if version.rows <= HELD_ROWS_MAX:
+            return self._named(version.table(columns))
+        given = self._named(version.reader(columns))
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="omnigraph-columns-")
+            file = Path(self._folder.name, "columns.duckdb")
+            self._duckdb.execute(f"SET memory_limit = '{MEMORY_MAX}'")
+            self._duckdb.execute(f"SET temp_directory = '{self._folder.name}'")
+            self._duckdb.execute(f"ATTACH '{file}' AS on_disk")
+        self._duckdb.execute(f"CREATE TABLE on_disk.{given} AS SELECT * FROM {given}")
+        self._duckdb.unregister(given)
+        return f"on_disk.{given}"
 
     def listed(self, ids: list[str]) -> str:
         return self._named(pa.table({"id": pa.array(ids, pa.string())}))
 
-    def _named(self, table: pa.Table) -> str:
+    def _named(self, table: pa.Table | pa.RecordBatchReader) -> str:
         import duckdb
 
         self._duckdb = self._duckdb or duckdb.connect()
@@ -123,6 +143,11 @@ class InProcess:
 
     def rows(self, query: str) -> pa.Table:
         return self._duckdb.sql(query).to_arrow_table()
+
+    def close(self) -> None:
+        if self._folder is not None:
+            self._duckdb.close()
+            self._folder.cleanup()
 
 
 @dataclass(slots=True)
@@ -144,6 +169,9 @@ class OnSpark:
 
     def rows(self, query: str) -> pa.Table:
         return arrow_of(self.session.sql(query))
+
+    def close(self) -> None:
+        """Views are Spark's, which forgets them with the session."""
 
 
 @frozen
