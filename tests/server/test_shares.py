@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from omnigraph.graph import Graph
+from omnigraph.server import threads
 from omnigraph.server.app import Server
 from omnigraph.server.counts import Counted
 from omnigraph.server.errors import ServerBusy, TooManyRequests
@@ -168,6 +169,15 @@ def test_actors_take_turns_with_threads() -> None:
     turns.shutdown()
     assert done == ["bob", 1, 2, 3], "somebody waits behind all that another one asked for"
     assert isinstance(futures[-1].exception(), ZeroDivisionError)
+
+
+def test_actors_who_are_done_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "ACTORS_MAX", 10)
+    turns = Turns(1, "test")
+    for number in range(100):
+        turns.submit(f"actor {number}", lambda: None)
+    turns.shutdown()
+    assert len(turns._served) <= 11
 
 
 def test_two_lengths_of_one_body_are_refused(tmp_path: Path) -> None:

@@ -68,7 +68,11 @@ def two_branches(run: Run, seed: int) -> tuple[str, str]:
 def test_a_merge_is_idempotent(seed: int) -> None:
     with history(seed) as run:
         graph, (source, into) = run.world.graph, two_branches(run, seed)
-        if graph.merge(source, into=into, strategy="theirs").outcome not in SETTLED:
+        before = whole(graph, into)
+        outcome = graph.merge(source, into=into, strategy="theirs").outcome
+        if outcome not in SETTLED:
+            assert outcome == "conflict"
+            assert_alike(whole(graph, into), before)
             return
         merged = whole(graph, into)
         assert graph.merge(source, into=into).outcome == "already_up_to_date"
@@ -135,6 +139,8 @@ def test_reverting_a_merge_restores_every_cell(seed: int) -> None:
         before = whole(graph, into)
         merged = graph.merge(source, into=into, strategy="theirs")
         if merged.commit is None:
+            assert merged.outcome in ("conflict", "already_up_to_date")
+            assert_alike(whole(graph, into), before)
             return
         assert graph.revert(merged.commit.id, branch=into).outcome in SETTLED
         assert_alike(whole(graph, into), before)

@@ -114,7 +114,7 @@ class Holding:
 def check_share(name: str, limit: int, mine: int, everybody: int, actor: str | None) -> None:
     """Refuse an actor who would have more than half of a limit, and everyone when it would be exceeded.
 
-    So no actor is refused because of what another one does. Without tokens all callers are one actor.
+    So no single actor can take everything from the others. Without tokens all callers are one actor.
     """
     share = limit if actor is None else (limit + 1) // 2
     if mine > share:

@@ -15,6 +15,7 @@ from omnigraph.server.access import ANONYMOUS
 from omnigraph.server.limits import Gate
 
 T = TypeVar("T")
+ACTORS_MAX = 10_000  # whose last turns are remembered
 Work = Callable[[], Any]
 
 
@@ -147,6 +148,12 @@ class Turns:
             future, work = queue.popleft()
             if not queue:
                 del self._waiting[actor]
+            if (
+                len(self._served) > ACTORS_MAX
+            ):  # whoever is forgotten comes first, as one who waited long does
+                self._served = {
+                    each: self._served[each] for each in self._waiting if each in self._served
+                }
             self._served[actor] = next(self._clock)
         if not future.set_running_or_notify_cancel():
             return
