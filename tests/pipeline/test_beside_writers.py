@@ -12,9 +12,10 @@ import omnigraph
 from omnigraph import Graph, OmnigraphError
 from omnigraph.pipeline import judging, lookups, verify
 from omnigraph.pipeline.load import BulkLoad, bulk_load
-from omnigraph.pipeline.source import GraphWriter, TypeState
+from omnigraph.pipeline.source import GraphWriter, TypeState, Wish
 from omnigraph.write.input.change_records import ChangeFormat
 from omnigraph.write.input.mapping import RowMap, Wide
+from omnigraph.write.resolve import Mode
 from tests.pipeline.planes import state_of, write_lines
 
 SCHEMA = """
@@ -163,7 +164,7 @@ def test_of_rows_before_a_merge_the_driver_gets_a_byte_or_two_each(
 
 def written(graph: Graph, kind: str, **row: Any) -> tuple[GraphWriter, Any]:
     """A merge of one row that a task has written."""
-    writer = GraphWriter(TypeState.of({"graph": graph.uri, "type": kind}), "merge", None)
+    writer = GraphWriter(TypeState.of({"graph": graph.uri, "type": kind}), Wish(Mode.MERGE), None)
     batch = pa.RecordBatch.from_pylist([row])
     return writer, writer.write(iter([batch]))
 
