@@ -29,7 +29,7 @@ from benchmarks.peerbench.jobs import Job, jobs
 from benchmarks.peerbench.oracle import Oracle
 from benchmarks.peerbench.report import Line, head, row
 
-LOAD_TARGETS = {"parquet": 0.5, "ndjson": 0.8}  # of Kuzu's time
+LOAD_TARGETS = {"parquet": 0.45, "ndjson": 0.75}  # of Kuzu's time
 LOADS = {"S": 3, "M": 2, "L": 1}
 ROUNDS = {"S": 7, "M": 4, "L": 2}
 FORMS = {"S": ("ndjson", "parquet"), "M": ("ndjson", "parquet"), "L": ("parquet",)}
