@@ -3,8 +3,8 @@
 S: 10,000 persons, 50,000 follows; M: 100,000 and 2.4 million; L: 2 million and 50 million, from Parquet alone. Every
 engine runs in a process of its own, which may allocate 12 GiB and take an hour for one request; whoever needs more is
 named. Loads and reads take turns in rounds, so that a noisy neighbour disturbs all alike; a figure is the median of
-whole calls, warm, from text and parameters to Python values. Every answer is checked against numpy; a figure with a
-wrong answer says so.
+whole calls, warm, from text and parameters to Python values; a cold one is the first call of a new process. Every
+answer is checked against numpy; a figure with a wrong answer says so.
 
 Peers are compared as far as their packages are found; put a folder of them into PEERBENCH_PATH:
 
@@ -33,6 +33,7 @@ LOAD_TARGETS = {"parquet": 0.45, "ndjson": 0.75}  # of Kuzu's time
 LOADS = {"S": 3, "M": 2, "L": 1}
 ROUNDS = {"S": 7, "M": 4, "L": 2}
 FORMS = {"S": ("ndjson", "parquet"), "M": ("ndjson", "parquet"), "L": ("parquet",)}
+WALKS = ("hop1", "hop2", "hop3")  # also asked of new processes
 ROUND_SECONDS_MAX = 10.0  # an engine that needs longer for one round is asked no more
 
 
@@ -44,6 +45,10 @@ class Field:
     files: Path
     engines: dict[str, Engine] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        for engine in self.engines.values():
+            engine.close()
 
     def remark(self, name: str, job: str, why: NoAnswer) -> None:
         """A dash in the table says enough where there is no reason to give."""
@@ -115,6 +120,27 @@ def prepare(field: Field) -> Line:
     return Line("prepare", times, rivals=frozenset())
 
 
+def stored(field: Field) -> Line:
+    """What the engines have on disk."""
+    sizes = {
+        name: sum(file.stat().st_size for file in engine.place.rglob("*") if file.is_file())
+        for name, engine in field.engines.items()
+    }
+    return Line("disk, MiB", {name: size / 2**20 for name, size in sizes.items()})
+
+
+def cold(field: Field, job: Job) -> Line:
+    """The first call of new processes, which answer the warm ones afterwards."""
+    times = {}
+    for name, engine in list(field.engines.items()):
+        field.engines[name] = fresh = engine.reopened()
+        try:
+            times[name] = fresh.ask(job.name, job.calls[:1]).seconds[0] * 1e3
+        except NoAnswer as why:
+            field.remark(name, f"cold {job.name}", why)
+    return Line(f"cold {job.name}", times)
+
+
 def memory(field: Field, what: str) -> Line:
     """What the processes of the engines hold now, pages of files among it."""
     return Line(what, {name: engine.memory() / 2**20 for name, engine in field.engines.items()})
@@ -161,14 +187,17 @@ def compare(size: str, folder: Path) -> None:
 def measure(field: Field, names: list[str], size: str, questions: list[Job]) -> Iterator[Line]:
     with ExitStack() as stack:
         yield from load(field, names, size)
-        for engine in field.engines.values():
-            stack.enter_context(engine)
+        stack.callback(field.close)
+        yield memory(field, "memory after loading, MiB")
         yield prepare(field)
-        yield memory(field, "memory after preparing, MiB")
+        yield stored(field)
+        for job in questions:
+            if job.name in WALKS:
+                yield cold(field, job)
+            if job.name == "hop2":
+                yield memory(field, "memory after two hops, cold, MiB")
         for job in questions:
             yield read(field, job, ROUNDS[size])
-            if job.name == "hop2":
-                yield memory(field, "memory after two hops, MiB")
 
 
 def _busy() -> str:

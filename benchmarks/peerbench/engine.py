@@ -42,7 +42,7 @@ class Engine:
     def __init__(self, name: str, place: Path) -> None:
         folders = [str(ROOT), os.environ.get("PEERBENCH_PATH", "")]
         path = os.pathsep.join(folder for folder in folders if folder)
-        self.name = name
+        self.name, self.place = name, place
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.peerbench.worker", name, str(place)],
             stdin=subprocess.PIPE,
@@ -59,6 +59,13 @@ class Engine:
 
     def load(self, files: Path, form: str) -> float:
         return self._request(do="load", files=str(files), form=form).seconds[0]
+
+    def reopened(self) -> Engine:
+        """The same store in a new process."""
+        self.close()
+        again = Engine(self.name, self.place)
+        again._request(do="reopen")
+        return again
 
     def prepare(self) -> float:
         return self._request(do="prepare").seconds[0]

@@ -25,6 +25,8 @@ def answer(adapter: Adapter, request: dict[str, Any]) -> dict[str, Any]:
     match request:
         case {"do": "load", "files": files, "form": form}:
             return _timed(adapter.load, [(Path(files), form)])
+        case {"do": "reopen"}:
+            return _timed(adapter.reopen, [()])
         case {"do": "prepare"}:
             return _timed(adapter.prepare, [()])
         case {"do": "ask", "job": job, "calls": calls}:

@@ -36,6 +36,9 @@ class Adapter(ABC):
     def load(self, files: Path, form: str) -> None:
         """Fill the store from the files of a folder, `form` being parquet or ndjson; then it can be queried."""
 
+    def reopen(self) -> None:  # noqa: B027 (most engines open what is there when they start)
+        """Open what another process has loaded."""
+
     def prepare(self) -> None:  # noqa: B027 (most engines need nothing)
         """Build what is not part of loading: text indices, maintenance."""
 

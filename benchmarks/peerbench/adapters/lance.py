@@ -44,6 +44,9 @@ class LanceByHand(Adapter):
     def _open(self) -> None:
         self.persons, self.follows = self._dataset("Person"), self._dataset("Follows")
 
+    def reopen(self) -> None:
+        self._open()
+
     def prepare(self) -> None:
         self._dataset("Person").create_scalar_index("bio", "INVERTED")
         self._open()

@@ -85,9 +85,12 @@ class Omnigraph(Adapter):
         source = tables if form == "parquet" else files / "graph.jsonl"
         self.graph.load(source, mode="append", engine="local")
 
+    def reopen(self) -> None:
+        self.graph = self.open(self.uri)
+
     def prepare(self) -> None:
         self.graph.optimize()
-        self.graph = self.open(self.uri)
+        self.reopen()
 
     def rows(self, text: str, params: Params) -> Rows:
         ids = {name: str(params[name]) for name in ("person", "other") if name in params}
