@@ -169,6 +169,14 @@ def written(graph: Graph, kind: str, **row: Any) -> tuple[GraphWriter, Any]:
     return writer, writer.write(iter([batch]))
 
 
+def test_rows_written_again_under_a_key_are_not_judged_beside_themselves(graph: Graph) -> None:
+    target, wish = {"graph": graph.uri, "type": "P"}, Wish(Mode.APPEND, key="day 1")
+    for _ in range(2):
+        writer = GraphWriter(TypeState.of(target), wish, None)
+        writer.commit([writer.write(iter([pa.RecordBatch.from_pylist([{"name": "new"}])]))])
+    assert len(state_of(graph)["P"]) == 5
+
+
 def test_a_merge_by_the_data_source_carries_over_other_writes_and_upkeep(graph: Graph) -> None:
     writer, message = written(graph, "P", name="a", value=7)
     graph.load({"Q": [{"name": "other"}], "P": [{"name": "e"}, {"name": "b", "value": 2}]})

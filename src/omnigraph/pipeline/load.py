@@ -344,10 +344,11 @@ def publishing(
     read again, so that it is a conflict if others touched rows they were completed from."""
     splits = tuple(sorted(staged, key=lambda split: split.split))
     staging = Staging(job, Inputs(named=(table_id,)), splits)
-    work = verified(staging, job.pinned.snapshot(), None)
+    work: VerifiedLoad | None = None
 
     def verb(txn: WriteTxn) -> PublishPlan:
         nonlocal work
+        work = work or verified(staging, job.pinned.snapshot(), None)
         if not work.holds_on(repo, txn.snapshot):
             if not work.rows_hold_on(repo, txn.snapshot):
                 raise WriteConflict(
