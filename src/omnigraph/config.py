@@ -97,8 +97,8 @@ VARIABLES = {
     "OMNIGRAPH_DEBUG": "If set: internal errors show their traceback.",
     "OMNIGRAPH_MEMORY": (
         "The memory a process may use for reading, such as `4G`: a quarter for cached tables, the rest for "
-        "running queries; default half of the machine or container, which the workers of a server share. Set, it "
-        "is the memory of each worker."
+        "running queries; default half of the machine or container, which the workers of a server share. If set, "
+        "it applies to each worker."
     ),
     "OMNIGRAPH_QUERY_MEMORY": "The memory one query may use, such as `512M`; default a quarter of `OMNIGRAPH_MEMORY`.",
     "OMNIGRAPH_SPILL": "The folder for query data that exceeds its memory; default: the temporary folder.",

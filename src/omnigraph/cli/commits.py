@@ -225,7 +225,7 @@ def print_merge(
 
 
 def merge_code(show: Show, result: MergeResult) -> int:
-    """The exit code of a merge; of one with conflicts, after a word on how to resolve them."""
+    """The exit code of a merge; conflicts are followed by a hint on how to resolve them."""
     if result.outcome != "conflict":
         return OK
     note(show, "next: --strategy ours or theirs resolves all conflicts, --decisions FILE each")

@@ -90,8 +90,8 @@ def embed(
     """Compute missing vectors of @embed properties.
 
     Each batch is a commit: run it again after an interruption, and it continues with the rest; only the texts of the
-    batch it was at are sent again. A text that the provider refuses is counted and left without a vector. A dry run
-    counts texts and characters without calling the provider.
+    interrupted batch may be sent again. A text that the provider refuses is counted and left without a vector. A dry
+    run counts texts and characters without calling the provider.
     """
     graph, branch = open_graph(where), branch_of(branch)
     with writing(graph, branch, "embed", writer, show):

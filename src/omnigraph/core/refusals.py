@@ -1,4 +1,4 @@
-"""The errors of writes that were not published, or maybe."""
+"""The errors of writes that were not published, or may not have been."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omnigraph.errors import CommitUnknown, PreconditionFailed, WriteConflict
 
 
 def precondition_failed(wanted: str, head: Commit) -> PreconditionFailed:
-    """The branch is not where the caller wanted it to be."""
+    """The branch is not where the caller expected it."""
     return PreconditionFailed(
         f"the branch is at commit {head.content}, not at {wanted}",
         details={"expected": wanted, "actual": head.content},

@@ -120,7 +120,7 @@ def embed_missing(
 
 
 class _LeavingOut:
-    """A provider that gives no vector for a text it refuses, where it would refuse all that are sent with it."""
+    """A provider that leaves out the texts it refuses, instead of refusing all that are sent with them."""
 
     def __init__(self, ask: EmbedTexts) -> None:
         self._ask = ask

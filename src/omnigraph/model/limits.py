@@ -78,7 +78,7 @@ def memory_bytes() -> MemoryBytes:
 
 
 def memory_of_each(processes: int) -> dict[str, str]:
-    """What tells so many processes of one server to share its memory; nothing if it was set for each of them."""
+    """The variables that make so many processes of one server share its memory; none if it is set for each."""
     return {} if os.environ.get(MEMORY) else {MEMORY: str(_default_bytes(processes))}
 
 

@@ -1,4 +1,4 @@
-"""Jobs that end with the query they are for: when its time is over, or when nobody waits for it any more."""
+"""Jobs that end with the query they are for: when its time is over, or when its client is gone."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class VerifiedLoad:
     def rows_hold_on(
         self, repo: Repository, snapshot: Snapshot, plan_id: str | None = None
     ) -> bool:
-        """Whether at least the rows are: a verdict can be found again for them."""
+        """Whether at least the rows are: then only the verdict has to be found again."""
         reads = self.facts.reads_of_rows(self.consulted)
         plan = replace(self.plan(plan_id), reads=reads, strict=False)
         return carries_over(repo, plan, self.base, snapshot)

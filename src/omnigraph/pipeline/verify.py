@@ -93,7 +93,7 @@ class Judge(Protocol):
         ...
 
     def close(self) -> None:
-        """Remove what it put aside."""
+        """Remove its temporary files."""
         ...
 
 

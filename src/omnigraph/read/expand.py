@@ -344,7 +344,7 @@ def _edge_types(op: ir.Expand) -> tuple[str, ...]:
 
 
 def _without_repeats(op: ir.Expand, parts: list[_FoundEdges]) -> _FoundEdges:
-    """As one; where edges are not told apart, every row with every destination once."""
+    """As one; where edges do not matter, every row with every destination once."""
     found = _FoundEdges(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
     if op.edge_var is not None or len(op.steps) == 1:
         return found

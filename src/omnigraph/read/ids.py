@@ -16,7 +16,7 @@ PIECE_ROWS = 1 << 16
 
 
 class IdIndex:
-    """The rows of one array of ids. Twelve bytes a row; whoever looks up brings the ids themselves."""
+    """The rows of one array of ids. Twelve bytes a row; callers bring the ids themselves."""
 
     def __init__(self, ids: pa.Array) -> None:
         hashes = _hashes(ids)

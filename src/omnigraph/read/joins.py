@@ -1,4 +1,4 @@
-"""Joins: the right side is held, with its keys as numbers; the left side comes by, block by block."""
+"""Joins: the right side is held, with its keys as numbers; the left side is read block by block."""
 
 from __future__ import annotations
 

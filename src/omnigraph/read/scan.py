@@ -66,7 +66,7 @@ def _together(pieces: Iterator[Entities], held: Held) -> Entities:
 def _judged(
     op: ir.NodeScan, name: str, ctx: Context, among: pa.Array | None, early: bool = False
 ) -> Iterator[Entities]:
-    """The nodes of one type; the clock is looked at between two blocks that are judged. There is at least one piece."""
+    """The nodes of one type; the clock is checked between two blocks. There is at least one piece."""
     columns = ctx.columns(name)
     for positions, rest in _candidates(op, columns, ctx, among, early):
         found = Entities((name,), positions)

@@ -150,7 +150,7 @@ class Turns:
                 del self._waiting[actor]
             if (
                 len(self._served) > ACTORS_MAX
-            ):  # whoever is forgotten comes first, as one who waited long does
+            ):  # a forgotten actor comes first, like one who waited long
                 self._served = {
                     each: self._served[each] for each in self._waiting if each in self._served
                 }
