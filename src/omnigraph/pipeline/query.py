@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 COUNT_MAX = 2**31 - 1  # rows Spark can skip or keep; no result has as many
+# A number of partitions no frame has: keeps them as they are and ends a stage of generated code. Within one stage each row
+# of the first product would come with all rows of the products after it, in memory.
+PARTITIONS_MAX = 2**31 - 1
 PATH_PARTS = tuple(part.value for part in ir.PathPart)
 
 
@@ -357,7 +360,7 @@ class Engine:
         frame = (
             left.frame.join(right.frame, reduce(lambda a, b: a & b, equal))
             if equal
-            else left.frame.crossJoin(right.frame)
+            else left.frame.coalesce(PARTITIONS_MAX).crossJoin(right.frame)
         )
         joined = left.also(frame, right)
         slots = {key: slot for key, slot in joined.slots.items() if key[0] not in ("\x03", "\x04")}

@@ -7,7 +7,7 @@ loaded is answered by storage; everything else is judged on columns in memory, b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,12 @@ def node_scan(step: PlanStep, ctx: Context) -> Iterator[Rows]:
     types = [_judged(op, name, ctx, step.among, early) for name in op.types]
     for found in types[0] if flows else islice(types[0], int(early)):
         yield Rows(len(found.position), {op.var: found}).keep(step.live)
-    if not flows:
-        with ctx.hold("NodeScan") as held:
-            yield _all_of(op, types, held).keep(step.live)
+    others = list(islice(types[0], int(early)))
+    if flows or (early and not others):
+        return
+    types[0] = chain(others, types[0])
+    with ctx.hold("NodeScan") as held:
+        yield _all_of(op, types, held).keep(step.live)
 
 
 def _all_of(op: ir.NodeScan, types: list[Iterator[Entities]], held: Held) -> Rows:
