@@ -171,6 +171,14 @@ def test_a_walk_begins_with_all_nodes_of_a_scan_or_the_first_ones(
     assert (begun, judged) == ([16], [16])
 
 
+@pytest.mark.parametrize(("least", "found"), [("i38", 8), ("i9", 1), ("j", 0)])
+def test_a_walk_with_a_limit_ends_when_one_block_held_all_nodes(
+    graph: Graph, least: str, found: int
+) -> None:
+    text = f'match {{ $i: Item $i.code >= "{least}" $i next $j }} return {{ $j }} limit 50'
+    assert len(ask(graph, text)) == found
+
+
 def test_a_limit_stops_the_work_below_it(graph: Graph) -> None:
     calls = Calls(100)
     found = ask(graph, PAIRS + " limit 3", cancelled=calls, block_rows=16, explain=True)
