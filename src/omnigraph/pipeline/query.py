@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 COUNT_MAX = 2**31 - 1  # rows Spark can skip or keep; no result has as many
-# A number of partitions no frame has: keeps them as they are and ends a stage of generated code. Within one stage each row
-# of the first product would come with all rows of the products after it, in memory.
+# A number of partitions no frame has: keeps them as they are and ends a stage of generated code. Within one stage each
+# row of the first product would come with all rows of the products after it, in memory.
 PARTITIONS_MAX = 2**31 - 1
 PATH_PARTS = tuple(part.value for part in ir.PathPart)
 
