@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +206,24 @@ def test_small_files_share_tasks_and_data_files(spark: Any, tmp_path: Path) -> N
         graph.load({"Person": str(tmp_path / "*.csv")}, engine="spark")
     told = wrong.value.details["violations"][0]
     assert (Path(told["file"]).name, told["line"]) == ("41.csv", 2)
+
+
+@pytest.mark.parametrize("way", ["auto", "local", "spark"])
+def test_a_pipe_is_read_once_or_refused(tmp_path: Path, way: str) -> None:
+    """Whoever writes into it would be ended by somebody who opens it only for its size."""
+    graph = omnigraph.init(tmp_path / "g", schema=SCHEMA)
+    pipe = tmp_path / "people.jsonl"
+    os.mkfifo(pipe)
+    if way == "spark":
+        with pytest.raises(OptionInvalid, match="is a pipe"):
+            graph.load(pipe, "append", engine=way)
+        return
+    record = json.dumps({"type": "Person", "data": {"name": "Ann"}})
+    with ThreadPoolExecutor(1) as writer:
+        written = writer.submit(pipe.write_text, record + "\n")
+        graph.load(pipe, "append", engine=way)
+        assert written.result(60) == len(record) + 1
+    assert people(graph) == {"Ann": (None, None)}
 
 
 def test_planning_many_files_takes_time_in_proportion(tmp_path: Path) -> None:

@@ -178,9 +178,9 @@ def _overlook_leases(original: Any, repo: Any, survey: Any, record: Any, kept: A
     return original(repo, replace(survey, plans={}), record, kept)
 
 
-def _keep_less(original: Any, repo: Any, ref: Any, certain: bool) -> Any:
+def _keep_less(original: Any, repo: Any, ref: Any, states: Any, certain: bool) -> Any:
     """Leave out what is gone, and go by the rest."""
-    return original(repo, ref, False)
+    return original(repo, ref, states, False)
 
 
 def _buried_is_sealed(self: Any, chain: str) -> Any:

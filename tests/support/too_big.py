@@ -89,6 +89,7 @@ def made(nodes: int, edges: int) -> Graph:
     warm = "max($a.n) as x, max($b.t) as y, max($e.id) as z"
     graph.query(f"match {{ $a: P $a $e:r $b }} return {{ {warm} }}")
     graph.query("match { $a: P $a r{1,2} $b } return { $a.k as x, $b.@id as y } limit 1")
+    graph.query("MATCH p = (:P {k: 'p0000001'})-[:R*1..2]-() RETURN nodes(p) AS l LIMIT 1")
     return graph
 
 

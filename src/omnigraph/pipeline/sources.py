@@ -16,7 +16,14 @@ from typing import Any
 from omnigraph.errors import OptionInvalid
 from omnigraph.model.catalog import Catalog, NodeOrEdgeType
 from omnigraph.model.frozen import frozen
-from omnigraph.write.input.files import COMPRESSIONS, expand, is_one_array, look_at, size_of
+from omnigraph.write.input.files import (
+    COMPRESSIONS,
+    expand,
+    is_one_array,
+    is_pipe,
+    look_at,
+    size_of,
+)
 from omnigraph.write.input.folders import FolderValue
 from omnigraph.write.input.input_files import input_files
 from omnigraph.write.input.lakes.parts import LakePart
@@ -94,7 +101,7 @@ def _values(given: Sources) -> list[Any]:
 
 
 def input_bytes(source: Any) -> int | None:
-    """The size of the files of an input; None if it does not consist of files."""
+    """The size of the files of an input; None if it does not consist of files, or of pipes."""
     if isinstance(source, Wide):
         source = Sources(wide=(source,))
     if isinstance(source, Sources):
@@ -104,7 +111,9 @@ def input_bytes(source: Any) -> int | None:
     parts = [part for one in given for part in (one if isinstance(one, list | tuple) else [one])]
     if not all(isinstance(part, str | os.PathLike) for part in parts):
         return None
-    found = (file for part in parts for file in input_files(part))
+    found = [file for part in parts for file in input_files(part)]
+    if any(file.part is None and is_pipe(file.name) for file in found):
+        return None
     return sum(size_of(f.name) if f.part is None else f.part.size for f in found)
 
 
@@ -160,6 +169,14 @@ def _unreadable(value: Any) -> OptionInvalid:
     )
 
 
+def _read_once(file: str) -> OptionInvalid:
+    return OptionInvalid(
+        f"{file} is a pipe; Spark reads files in pieces, and again after a failure",
+        help="Load it with engine='local', or write it into a file first.",
+        details={"file": file},
+    )
+
+
 @dataclass(slots=True)
 class _Cutting:
     """Collects pieces."""
@@ -205,6 +222,8 @@ class _Cutting:
         if how.part is not None:  # such files never change, and their table has their size
             size, self.files[file] = how.part.size, ""
             pieces = _parquet_pieces(file, table_id, size, self.split_bytes)
+        elif is_pipe(file):
+            raise _read_once(file)
         else:
             size, self.files[file] = look_at(file)
             pieces = _pieces(file, table_id, size, self.split_bytes)

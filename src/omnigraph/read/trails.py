@@ -21,6 +21,7 @@ from omnigraph.read.rows import Entities, Paths, Rows
 from omnigraph.read.walk import NO_NODES, Followed, Space
 
 WAITING_BYTES = 96  # of a walk: itself, and the place its edges are followed from
+FOLLOWED_BYTES = 72  # of an edge that was followed, and of the walk with it
 
 
 @frozen
@@ -87,9 +88,12 @@ class _Trails:
         held.add(size)
         sizes = (max(1, size // hops) for size in self.sizes)
         for every in self.space.edges(walks.node, self.edge_types, sizes):
+            made = FOLLOWED_BYTES * len(every.edge)
+            held.add(made)
             found = every.take(self.allowed(walks, every))
             row = walks.row[found.source]
             yield _Walks(row, found.node, found.code, found.edge, found.source, walks)
+            held.add(-made)
         held.add(-size)
 
     def allowed(self, walks: _Walks, found: Followed) -> Ints:

@@ -6,6 +6,7 @@ import contextlib
 import glob
 import io
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -131,16 +132,28 @@ def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
 
 def open_raw(name: str) -> IO[bytes]:
     """A file as stored; it can be read from any position."""
-    try:
+    with _found(name):
         if "://" not in name:
             return open(name, "rb", buffering=0)
         store, key = open_remote(name)
         return store.stream(key)
+
+
+@contextlib.contextmanager
+def _found(name: str) -> Iterator[None]:
+    try:
+        yield
     except ValueError:  # a null byte, or half of a surrogate pair
         raise SourceNotFound(f"no file can be named {name!r}", details={"file": name}) from None
     except (OSError, ObjectNotFound) as failure:
         reason = getattr(failure, "strerror", None) or "the object does not exist"
         raise SourceNotFound(f"{name}: {reason}", details={"file": name}) from None
+
+
+def is_pipe(name: str) -> bool:
+    """Whether its bytes come once and have no size: a pipe, a terminal."""
+    with _found(name):
+        return "://" not in name and not stat.S_ISREG(os.stat(name).st_mode)
 
 
 def size_of(name: str) -> int:
@@ -149,16 +162,13 @@ def size_of(name: str) -> int:
 
 
 def look_at(name: str) -> tuple[int, str]:
-    """The size of a file or object, and a text that changes with its content."""
-    if "://" not in name:
-        with open_raw(name) as stream:
-            found = os.fstat(stream.fileno())
+    """The size of a file or object, and a text that changes with its content. A pipe is left as it is."""
+    with _found(name):
+        if "://" not in name:
+            found = os.stat(name)
             return found.st_size, f"{found.st_mtime_ns}"
-    store, key = open_remote(name)
-    try:
+        store, key = open_remote(name)
         return store.look(key)
-    except ObjectNotFound:
-        raise SourceNotFound(f"{name}: the object does not exist", details={"file": name}) from None
 
 
 def read_bytes(address: str) -> bytes:
