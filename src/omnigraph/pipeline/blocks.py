@@ -32,9 +32,15 @@ BLOCK_EDGES = 1_000_000  # twelve megabytes, of which Spark makes several copies
 ALONE_EDGES = (
     100_000  # and nodes: up to this many are one block, as rounds would take longer than steps
 )
+NARROW_MAX = 1 << 16  # numbers in two bytes
 ROUNDS_MAX = 10_000  # of measures that run until they converge
+HASHED_NODES = (
+    250_000  # whose numbers a task holds to look up the ends of edges, which are not sorted for it
+)
+ADAPTIVE = "spark.sql.adaptive.enabled"
 POSITION_BITS = 33  # of Spark's increasing ids; those above number the partition
 EDGES = "block int, src binary, dst binary"
+NO_ENDS = ("-1L AS s", "-1L AS d")  # of a row that makes a block exist
 PARCELS = "block int, kind int, origin int, at binary, value binary, change double"
 STATE = 0  # the kind of a parcel a block sends to itself
 
@@ -99,6 +105,8 @@ class Layout:
     def divided(self, numbers: Ints) -> Iterator[tuple[int, Ints]]:
         """For each block with some of these nodes, their positions in `numbers`, in order."""
         block = numbers % self.blocks
+        if self.blocks <= NARROW_MAX:
+            block = block.astype(np.uint16)  # sorted digit by digit: seven times as fast
         order = np.argsort(block, kind="stable")
         bounds = np.searchsorted(block[order], np.arange(self.blocks + 1))
         for number in np.flatnonzero(np.diff(bounds)).tolist():
@@ -128,6 +136,34 @@ class Checkpoints:
         """The rows, computed."""
         self.held.append(frame.localCheckpoint())
         return self.held[-1]
+
+    def place(self, frame: DataFrame, blocks: int) -> DataFrame:
+        """The large rows of blocks, computed, on disk, each block where joins and steps look for it.
+
+        Adaptive plans forget how their rows are partitioned. Every round would move all edges again.
+        """
+        if blocks == 1:
+            return self.keep(frame)
+        made = self._keep_on_disk(frame)
+        settings = frame.sparkSession.conf
+        adaptive = settings.get(ADAPTIVE)
+        settings.set(ADAPTIVE, "false")
+        try:
+            placed = self._keep_on_disk(made.repartition(blocks, "block"))
+        finally:
+            settings.set(ADAPTIVE, adaptive or "true")
+        self.drop(made)
+        return placed
+
+    def _keep_on_disk(self, frame: DataFrame) -> DataFrame:
+        from pyspark import StorageLevel
+
+        try:
+            kept = frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+        except TypeError:  # before Spark 4 memory is used, too
+            kept = frame.localCheckpoint()
+        self.held.append(kept)
+        return kept
 
     def drop(self, frame: DataFrame) -> None:
         """Release rows; with Spark Connect the server does this itself."""
@@ -161,15 +197,16 @@ class NetworkBlocks:
         least = 1 if max(count, links) <= ALONE_EDGES else parallelism(nodes.sparkSession)
         blocks = max(least, -(-count // BLOCK_NODES), -(-links // BLOCK_EDGES))
         layout = Layout(count, blocks)
-        ends = edges.join(numbered.selectExpr("id AS src", "number AS s"), "src")
-        ends = ends.join(numbered.selectExpr("id AS dst", "number AS d"), "dst").select("s", "d")
+        known = numbered.repartition(max(1, -(-count // HASHED_NODES)), "id")
+        ends = edges.join(_looked_up(known, "src", "s"), "src")
+        ends = ends.join(_looked_up(known, "dst", "d"), "dst").select("s", "d")
         if packing.undirected:
             ends = ends.where("s <> d").selectExpr("stack(2, s, d, d, s) AS (s, d)")
         placed = ends.selectExpr(f"CAST(s % {blocks} AS int) AS block", "s", "d")
         task = _packing(layout, packing)
-        packed = placed.repartition(blocks, "block").mapInArrow(task, EDGES)
-        every = nodes.sparkSession.range(blocks).selectExpr("CAST(id AS int) AS block")
-        return cls(numbered, kept.keep(every.join(packed, "block", "left")), layout, kept)
+        every = nodes.sparkSession.range(blocks).selectExpr("CAST(id AS int) AS block", *NO_ENDS)
+        packed = placed.union(every).repartition(blocks, "block").mapInArrow(task, EDGES)
+        return cls(numbered, kept.place(packed, blocks), layout, kept)
 
     def begun(self, begin: Begin) -> DataFrame:
         """The first state of every block."""
@@ -178,7 +215,8 @@ class NetworkBlocks:
 
     def round(self, state: DataFrame, meet: Meet, *steps: Settle) -> DataFrame:
         """The next state: edges meet this one, and the parcels between blocks are settled."""
-        met = self.edges.join(state.drop("at", "kind", "origin"), "block")
+        own = state.drop("at", "kind", "origin")
+        met = self.edges.join(own.hint("shuffle_hash") if self.layout.blocks > 1 else own, "block")
         parcels = met.mapInArrow(_meeting(meet, self.layout), PARCELS)
         for step in steps:
             arrived = parcels.repartition(self.layout.blocks, "block")
@@ -232,6 +270,10 @@ def _numbered(nodes: DataFrame, kept: Checkpoints) -> DataFrame:
     return numbered
 
 
+def _looked_up(known: DataFrame, id: str, number: str) -> DataFrame:
+    return known.selectExpr(f"id AS {id}", f"number AS {number}").hint("shuffle_hash")
+
+
 # --- the functions Spark runs --------------------------------------------------------------------------------------
 
 PARCEL_SCHEMA = pa.schema(
@@ -264,7 +306,7 @@ def _packing(layout: Layout, packing: Packing) -> Any:
             return
         block, source, target = (np.concatenate(parts) for parts in zip(*held, strict=True))
         for number in np.unique(block).tolist():
-            own = block == number
+            own = (block == number) & (source >= 0)
             places, numbers = _packed(source[own] // layout.blocks, target[own], layout, packing)
             arrays = [[number], [places.astype(np.int32).tobytes()], [numbers.tobytes()]]
             kinds = (pa.int32(), pa.binary(), pa.binary())
