@@ -1,7 +1,7 @@
 """omnigraph beside its peers: `python -m benchmarks peers`; OMNIGRAPH_BENCH=M chooses the larger network.
 
 S: 10,000 persons, 50,000 follows; M: 100,000 and 2.4 million; L: 2 million and 50 million, from Parquet alone. Every
-engine runs in a process of its own, which may allocate 12 GiB and take an hour for one request; whoever needs more is
+engine runs in a process of its own, which may use 12 GiB and take an hour for one request; whoever needs more is
 named. Loads and reads take turns in rounds, so that a noisy neighbour disturbs all alike; a figure is the median of
 whole calls, warm, from text and parameters to Python values; a cold one is the first call of a new process. Every
 answer is checked against numpy; a figure with a wrong answer says so.

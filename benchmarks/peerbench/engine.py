@@ -14,6 +14,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 QUIT_SECONDS_MAX = 20
+MEMORY_BYTES_MAX = 12 << 30  # that an engine may use
+MEMORY_EXIT = 75  # the exit code of one that used more
 REPLY_SECONDS_MAX = 3600  # an engine that needs longer for one request is ended
 
 
@@ -101,7 +103,9 @@ class Engine:
         finally:
             late.cancel()
         if not line:
-            raise NoAnswer(f"its process ended with {self._process.wait()}")
+            code = self._process.wait()
+            full = f"it used more than {MEMORY_BYTES_MAX >> 30} GiB"
+            raise NoAnswer(full if code == MEMORY_EXIT else f"its process ended with {code}")
         found: dict[str, Any] = json.loads(line)
         return found
 
