@@ -140,7 +140,8 @@ class Checkpoints:
     def place(self, frame: DataFrame, blocks: int) -> DataFrame:
         """The large rows of blocks, computed, on disk, each block where joins and steps look for it.
 
-        Adaptive plans forget how their rows are partitioned. Every round would move all edges again.
+        Adaptive plans forget how their rows are partitioned, and every round would move all edges again: they are off
+        while the rows are placed, for other queries of the session, too.
         """
         if blocks == 1:
             return self.keep(frame)
@@ -198,8 +199,8 @@ class NetworkBlocks:
         blocks = max(least, -(-count // BLOCK_NODES), -(-links // BLOCK_EDGES))
         layout = Layout(count, blocks)
         known = numbered.repartition(max(1, -(-count // HASHED_NODES)), "id")
-        ends = edges.join(_looked_up(known, "src", "s"), "src")
-        ends = ends.join(_looked_up(known, "dst", "d"), "dst").select("s", "d")
+        ends = edges.join(_numbers_of(known, "src", "s"), "src")
+        ends = ends.join(_numbers_of(known, "dst", "d"), "dst").select("s", "d")
         if packing.undirected:
             ends = ends.where("s <> d").selectExpr("stack(2, s, d, d, s) AS (s, d)")
         placed = ends.selectExpr(f"CAST(s % {blocks} AS int) AS block", "s", "d")
@@ -270,7 +271,7 @@ def _numbered(nodes: DataFrame, kept: Checkpoints) -> DataFrame:
     return numbered
 
 
-def _looked_up(known: DataFrame, id: str, number: str) -> DataFrame:
+def _numbers_of(known: DataFrame, id: str, number: str) -> DataFrame:
     return known.selectExpr(f"id AS {id}", f"number AS {number}").hint("shuffle_hash")
 
 
