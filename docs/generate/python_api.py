@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -18,7 +18,7 @@ STARS: dict[Any, str] = {
     inspect.Parameter.VAR_POSITIONAL: "*",
     inspect.Parameter.VAR_KEYWORD: "**",
 }
-OPENING = ("init", "open")
+FUNCTIONS = {"init": "opening", "open": "opening", "infer": "write.infer"}
 CLASSES = {  # in the order in which people meet them
     "Graph": "graph",
     "Branch": "branch",
@@ -39,32 +39,66 @@ CLASSES = {  # in the order in which people meet them
     "Upkeep": "maintenance.upkeep",
     "OmnigraphError": "errors",
 }
+OPTIONS = {
+    "Options": "write.input.options",
+    "CsvFormat": "write.input.options",
+    "Repeats": "write.repeats",
+    "Wide": "write.input.mapping",
+    "RowMap": "write.input.mapping",
+    "ChangeFormat": "write.input.change_records",
+}
 _PARAMETERS = re.compile(rf"^{HEADING}$.*", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def functions() -> Iterator[tuple[str, Any]]:
     """Everything public that can be called, by its path; a branch has the verbs of a graph."""
-    opening = import_module("omnigraph.opening")
-    for name in OPENING:
-        yield f"omnigraph.{name}", getattr(opening, name)
+    for name, module in FUNCTIONS.items():
+        yield f"omnigraph.{name}", _found(name, module)
     for name, module in CLASSES.items():
-        for member, found in members(getattr(import_module(f"omnigraph.{module}"), name)):
+        for member, found in members(_found(name, module)):
             if inspect.isfunction(found) and name != "Branch":
                 yield f"{name}.{member}", found
 
 
 def api_lines() -> Iterator[str]:
     """Functions, then classes with what they offer."""
-    yield "`import omnigraph` brings `omnigraph.init`, `omnigraph.open`, `omnigraph.Graph`, `omnigraph.Commit` and"
-    yield "`omnigraph.OmnigraphError`; the other classes are what their methods return. A graph behind a server"
+    yield "`import omnigraph` brings the functions below, `Graph`, `Commit`, `OmnigraphError`, and what describes the"
+    yield f"input of a load: {_listed(OPTIONS)}."
+    yield "The other classes are what methods return. A graph behind a server"
     yield '(`omnigraph.open("https://…/graphs/people")`) has the same methods; those that work on files say so.'
     yield ""
-    opening = import_module("omnigraph.opening")
-    for name in OPENING:
-        yield from _callable(f"omnigraph.{name}", getattr(opening, name), "##")
+    for name, module in FUNCTIONS.items():
+        yield from _callable(f"omnigraph.{name}", _found(name, module), "##")
+    for name, module in OPTIONS.items():
+        yield from _options(name, _found(name, module))
     for name, module in CLASSES.items():
-        yield from _class(name, getattr(import_module(f"omnigraph.{module}"), name))
+        yield from _class(name, _found(name, module))
+
+
+def _found(name: str, module: str) -> Any:
+    return getattr(import_module(f"omnigraph.{module}"), name)
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}"
+
+
+def _options(name: str, kind: Any) -> Iterator[str]:
+    """How to make one, and what its fields mean; its methods are for loads."""
+    shown = [f"{f.name}: {f.type}{_default(f)}" for f in fields(kind)]
+    yield from (f"## omnigraph.{name}", "", "```text", f"{name}(")
+    yield from (f"    {one}," for one in shown)
+    yield from (")", "```", "")
+    yield from _doc(kind)
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is not MISSING:
+        plain = isinstance(field.default, str | int | tuple | None)
+        return f" = {field.default!r}" if plain else " = …"
+    return "" if field.default_factory is MISSING else " = …"
 
 
 def _class(name: str, kind: Any) -> Iterator[str]:

@@ -17,11 +17,47 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.opening import init, open
     from omnigraph.outcomes import Commit
+    from omnigraph.write.infer import infer
+    from omnigraph.write.input.change_records import DEBEZIUM, DELTA, ChangeFormat
+    from omnigraph.write.input.mapping import RowMap, Wide
+    from omnigraph.write.input.options import CsvFormat, Options
+    from omnigraph.write.repeats import Repeats
 
 __version__ = "0.1.0"
-__all__ = ["Commit", "Graph", "Kind", "OmnigraphError", "__version__", "init", "open"]
+__all__ = [
+    "DEBEZIUM",
+    "DELTA",
+    "ChangeFormat",
+    "Commit",
+    "CsvFormat",
+    "Graph",
+    "Kind",
+    "OmnigraphError",
+    "Options",
+    "Repeats",
+    "RowMap",
+    "Wide",
+    "__version__",
+    "infer",
+    "init",
+    "open",
+]
 
-_LAZY = {"Graph": "graph", "Commit": "outcomes", "init": "opening", "open": "opening"}
+_LAZY = {
+    "Graph": "graph",
+    "Commit": "outcomes",
+    "init": "opening",
+    "open": "opening",
+    "Options": "write.input.options",
+    "CsvFormat": "write.input.options",
+    "Repeats": "write.repeats",
+    "RowMap": "write.input.mapping",
+    "Wide": "write.input.mapping",
+    "ChangeFormat": "write.input.change_records",
+    "DEBEZIUM": "write.input.change_records",
+    "DELTA": "write.input.change_records",
+    "infer": "write.infer",
+}
 
 
 def __getattr__(name: str) -> Any:

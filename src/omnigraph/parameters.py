@@ -115,10 +115,14 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "format": '"ndjson" (which loads again), "parquet", "arrow" or "csv".',
         "order": '"id" sorts rows by id. None: as they are stored.',
     },
+    "infer": {
+        "files": "paths of files of rows, or type names with a path each.",
+        "options": "how to read the files: `omnigraph.Options`.",
+    },
     "init": {"schema": "the schema in `.pg`, or the path of a file that ends in `.pg`."},
     "load": {
         "create_from": "make the branch from this one if it does not exist yet.",
-        "options": "how to read the input: CSV format, quarantine, duplicates (`omnigraph.write.input.options`).",
+        "options": "how to read the input, as `omnigraph.Options`: CSV format, time zone, quarantine, duplicates.",
         "progress": "called with the phase, the amount done and the total; it may raise to stop the load.",
         "source": "paths, records, or rows by type: `{\"Person\": \"people.csv\", \"Knows\": frame}`.",
         "violations": "a folder for the list of all violations. True: in Spark's log folder; False: none.",

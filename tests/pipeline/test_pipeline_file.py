@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import traceback
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
@@ -73,6 +76,32 @@ def test_a_pipeline_loads_on_a_branch_and_merges(
         'query q() { match { $c: City { name: "Bern" } } return { $c.size as s } }'
     )
     assert found.scalar() == 134_000
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_file_says_what_null_cells_and_times_without_a_zone_mean(
+    engine: str, spark: Any, tmp_path: Path
+) -> None:
+    schema = "node Visit { name: String @key  at: DateTime?  note: String? }"
+    graph = omnigraph.init(tmp_path / "graph", schema=schema)
+    graph.mutate('insert Visit { name: "a", note: "loud" }')
+    visits = {"name": ["a"], "at": [dt.datetime(2025, 7, 1, 12)], "note": pa.nulls(1, pa.string())}
+    pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
+    (tmp_path / "more.csv").write_text("name,at\nb,2025-01-01 12:00:00\n")
+    file = tmp_path / "visits.yaml"
+    source = "sources: [{type: Visit, path: visits.parquet}, {type: Visit, path: more.csv}]"
+    file.write_text(f"graph: {graph.uri}\nassume_timezone: Europe/Rome\nnulls: keep\n{source}\n")
+    assert main(["pipeline", "run", str(file), "--engine", engine]) == 0
+    found = omnigraph.open(graph.uri).query(
+        "match { $v: Visit } return { $v.at as at, $v.note as note } order { $v.name }"
+    )
+    assert list(found) == [
+        {"at": dt.datetime(2025, 7, 1, 10, tzinfo=dt.UTC), "note": "loud"},
+        {"at": dt.datetime(2025, 1, 1, 11, tzinfo=dt.UTC), "note": None},
+    ]
+    file.write_text(f"assume_timezone: Middle/Earth\n{source}\n")
+    with pytest.raises(PipelineInvalid, match="no time zone 'Middle/Earth'"):
+        read_spec(file)
 
 
 def test_a_run_tells_what_it_read_and_wrote_as_openlineage(graph: Graph, tmp_path: Path) -> None:

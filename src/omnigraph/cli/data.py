@@ -45,11 +45,13 @@ from omnigraph.cli.options import (
     Show,
     Text,
     Types,
+    ValueOptions,
     Violations,
     Where,
     WriterOptions,
     Yes,
     examples,
+    reading,
     rust_shape,
 )
 from omnigraph.cli.output import (
@@ -268,6 +270,7 @@ def load(
     writer: WriterOptions,
     cells: CsvOptions,
     repeats: RepeatOptions,
+    values: ValueOptions,
     bad: BadRowOptions,
     data: Annotated[
         list[str],
@@ -299,7 +302,7 @@ def load(
     A load with invalid rows changes nothing and lists them. With --on-error quarantine --quarantine FILE the valid rows
     are loaded, and the others are written to the file as JSON lines, each with its position, its text and the error.
     """
-    options = cells.reading_with(repeats, bad)
+    options = reading(cells, repeats, values, bad)
     _tell_formats(show, data, options)
     graph, branch = shapes.opened(where, show), branch_of(branch)
     shaped = partial(shapes.load_document, show, graph, mode, create_from, actor_of(writer.actor))
@@ -442,7 +445,8 @@ def infer(
     from omnigraph.write.infer import infer as proposed
 
     given = source_of(files)
-    found = proposed(given if isinstance(given, list | dict) else [given], cells.reading(repeats))
+    options = reading(cells, repeats, ValueOptions(), BadRowOptions())
+    found = proposed(given if isinstance(given, list | dict) else [given], options)
     for path, text in ((out, found.schema), (pipeline, found.pipeline)):
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")

@@ -52,6 +52,13 @@ class OnError(StrEnum):
     QUARANTINE = "quarantine"
 
 
+class Nulls(StrEnum):
+    """What a null cell does to a stored value."""
+
+    CLEAR = "clear"
+    KEEP = "keep"
+
+
 class ProgressMode(StrEnum):
     """How progress is reported on stderr."""
 
@@ -223,33 +230,47 @@ class CsvOptions(OptionSet):
     ] = ""
     encoding: Annotated[str, Option("--encoding", help="Encoding of CSV files.")] = "utf-8"
 
-    def reading(self, repeats: RepeatOptions) -> Any:
-        """How to read the input; None if no option was given."""
-        from omnigraph.write.input.options import CsvFormat, Options
-        from omnigraph.write.repeats import Repeats
+    def form(self) -> Any:
+        """The same as loads know it."""
+        from omnigraph.write.input.options import CsvFormat
 
         names = tuple(n.strip() for n in (self.column_names or "").split(",") if n.strip())
-        form = CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
-        options = Options(csv=form, repeats=Repeats(repeats.duplicates, repeats.version_property))
-        return None if options == Options() else options
+        return CsvFormat(self.delimiter, self.quote, names, self.null_text, self.encoding)
 
-    def reading_with(self, repeats: RepeatOptions, bad: BadRowOptions) -> Any:
-        """The same, and where invalid rows go."""
-        from dataclasses import replace
 
-        from omnigraph.write.input.options import Options
+@frozen
+class ValueOptions(OptionSet):
+    """How values of tables are read."""
 
-        file, most = bad.quarantine, bad.max_failures
-        if (bad.on_error is OnError.QUARANTINE) != (file is not None):
-            raise UsageError("--on-error quarantine and --quarantine FILE go together")
-        if most is not None and file is None:
-            raise UsageError("--max-failures bounds a quarantine: add --on-error quarantine")
-        reading = self.reading(repeats)
-        return (
-            reading
-            if file is None
-            else replace(reading or Options(), quarantine=file, failures_max=most)
-        )
+    assume_timezone: Annotated[
+        str | None,
+        Option("--assume-timezone", help="Zone of date-times without one.", metavar="ZONE"),
+    ] = None
+    nulls: Annotated[
+        Nulls, Option("--nulls", help="Null cells: clear the stored value, or keep it.")
+    ] = Nulls.CLEAR
+
+
+def reading(
+    cells: CsvOptions, repeats: RepeatOptions, values: ValueOptions, bad: BadRowOptions
+) -> Any:
+    """How to read the input of a load; None if no option was given."""
+    from omnigraph.write.input.options import Options
+    from omnigraph.write.repeats import Repeats
+
+    if (bad.on_error is OnError.QUARANTINE) != (bad.quarantine is not None):
+        raise UsageError("--on-error quarantine and --quarantine FILE go together")
+    if bad.max_failures is not None and bad.quarantine is None:
+        raise UsageError("--max-failures bounds a quarantine: add --on-error quarantine")
+    options = Options(
+        nulls=str(values.nulls),
+        assume_timezone=values.assume_timezone,
+        csv=cells.form(),
+        repeats=Repeats(repeats.duplicates, repeats.version_property),
+        quarantine=bad.quarantine,
+        failures_max=bad.max_failures,
+    )
+    return None if options == Options() else options
 
 
 @frozen

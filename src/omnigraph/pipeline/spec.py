@@ -178,14 +178,21 @@ class PipelineSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     duplicates: str | RepeatsSpec | None = None
     quarantine: str | None = None  # a new file for rows that cannot be loaded
     max_failures: int | None = None
+    assume_timezone: str | None = None  # of date-times without one
+    nulls: str = "clear"  # a null cell clears the stored value, or keeps it
     then: Then = Then()
 
     def options(self) -> Options:
         """The options for reading its sources."""
         given = self.duplicates
         rules = given if isinstance(given, RepeatsSpec) else RepeatsSpec(given)
-        most = self.max_failures
-        return Options(repeats=rules.repeats(), quarantine=self.quarantine, failures_max=most)
+        return Options(
+            nulls=self.nulls,
+            assume_timezone=self.assume_timezone,
+            repeats=rules.repeats(),
+            quarantine=self.quarantine,
+            failures_max=self.max_failures,
+        )
 
 
 def read_spec(path: str | Path) -> PipelineSpec:
@@ -200,6 +207,7 @@ def read_spec(path: str | Path) -> PipelineSpec:
         raise PipelineInvalid(f"{path}: {bad}", details={"file": str(path)}) from None
     for number, source in enumerate(spec.sources, 1):
         _check(source, number, str(path))
+    _check_options(spec, str(path))
     sources = [_placed(source, file.parent) for source in spec.sources]
     lists = None if spec.violations is None else str(file.parent / spec.violations)
     aside = None if spec.quarantine is None else str(file.parent / spec.quarantine)
@@ -221,6 +229,13 @@ def _check(source: SourceSpec, number: int, file: str) -> None:
         _changes_of(source)
     except (MappingInvalid, OptionInvalid, PipelineInvalid) as bad:
         raise PipelineInvalid(f"{file}: source {number}: {bad.message}") from None
+
+
+def _check_options(spec: PipelineSpec, file: str) -> None:
+    try:
+        spec.options()
+    except OptionInvalid as bad:
+        raise PipelineInvalid(f"{file}: {bad.message}", help=bad.help) from None
 
 
 def _changes_of(source: SourceSpec) -> ChangeFormat | None:

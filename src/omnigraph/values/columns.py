@@ -17,7 +17,7 @@ import pyarrow.types as at
 from omnigraph.model.catalog import Property
 from omnigraph.model.columns import SCALARS, arrow_type, one_array
 from omnigraph.model.types import FLOATS, PropType, Scalar
-from omnigraph.values.misfit import Misfit, unfit
+from omnigraph.values.misfit import NO_ZONE, Misfit, unfit
 from omnigraph.values.reading import (
     ALONE,
     EXPECTED,
@@ -249,11 +249,11 @@ def _moments(values: pa.Array) -> pa.Array:
 
 def _zoned(values: pa.Array, context: ReadingContext) -> pa.Array:
     if context.timezone is None:
-        raise Misfit("expected date-times with a time zone, got some without", rule="timezone")
+        raise Misfit("expected date-times with a time zone, got some without", rule=NO_ZONE)
     try:
         return pc.assume_timezone(values, context.timezone)
     except (pa.ArrowInvalid, ValueError) as bad:
-        raise Misfit(str(bad), rule="timezone") from None
+        raise Misfit(str(bad)) from None
 
 
 def _blob(values: pa.Array, context: ReadingContext) -> pa.Array:

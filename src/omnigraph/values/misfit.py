@@ -15,6 +15,9 @@ DESCRIBED_CHARACTERS_MAX = 60  # of a text in a message
 DESCRIBED_BITS_MAX = 512  # of a number in a message
 
 
+NO_ZONE = "timezone"  # the rule a date-time without a zone breaks
+
+
 class Misfit(Exception):
     """A value is not one of its type, or a record not one of the schema; the text says what is expected."""
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from omnigraph.model.frozen import frozen
 from omnigraph.model.names import is_unicode
 from omnigraph.model.types import FLOATS, INTEGER_RANGES, INTEGERS, PropType, Scalar
-from omnigraph.values.misfit import Misfit, unfit
+from omnigraph.values.misfit import NO_ZONE, Misfit, unfit
 from omnigraph.values.spelling import (
     NOT_FINITE,
     bytes_text,
@@ -96,11 +96,20 @@ def plain(value: Any) -> Any:
 
     kept = (bytes, bytearray, dt.datetime, dt.date, decimal.Decimal)
     found = msgspec.to_builtins(value, builtin_types=kept, enc_hook=foreign)
+    if is_missing(found):
+        return None
     return _number(found) if isinstance(found, decimal.Decimal) else found
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is one of the two nulls of pandas that are not None."""
+    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def foreign(value: Any) -> Any:
     """A value no encoder supports: numbers and arrays of numpy, times that can spell themselves."""
+    if is_missing(value):
+        return None
     if hasattr(value, "tolist"):
         return to_json(value.tolist())
     if hasattr(value, "isoformat"):
@@ -120,7 +129,7 @@ def spelt(value: Any, context: ReadingContext = ALONE) -> Any:
         case bytes() | bytearray():
             return bytes_text(bytes(value))
         case dt.datetime():
-            return zoned(value, context)
+            return None if is_missing(value) else zoned(value, context)
         case decimal.Decimal():
             return spelt(_number(value))
     return value
@@ -246,7 +255,8 @@ def _datetime(value: Any, scalar: Scalar, context: ReadingContext) -> dt.datetim
             start = midnight(EPOCH)
             return _since_epoch(lambda: start + dt.timedelta(milliseconds=value), value, scalar)
         case str():
-            return _parsed(parse_datetime(value), value, scalar)
+            local = None if context.timezone is None else lambda given: zoned(given, context)
+            return _parsed(parse_datetime(value, local), value, scalar)
     return None
 
 
@@ -256,13 +266,13 @@ def zoned(value: dt.datetime, context: ReadingContext) -> dt.datetime:
         return value
     if context.timezone is None:
         message = "expected a date-time with a time zone, got one without"
-        raise Misfit(message, rule="timezone", value=value.isoformat())
+        raise Misfit(message, rule=NO_ZONE, value=value.isoformat())
     from zoneinfo import ZoneInfo
 
     found = value.replace(tzinfo=ZoneInfo(context.timezone))
     if found.utcoffset() != found.replace(fold=1 - found.fold).utcoffset():
         once = f"a time that happens once in {context.timezone}"
-        raise unfit(once, value.isoformat(), rule="timezone")
+        raise unfit(once, value.isoformat())
     return found
 
 

@@ -6,7 +6,7 @@ import base64
 import datetime as dt
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -29,10 +29,12 @@ def parse_date(text: str) -> dt.date | None:
         return None
 
 
-def parse_datetime(text: str) -> dt.datetime | None:
+def parse_datetime(
+    text: str, zoned: Callable[[dt.datetime], dt.datetime] | None = None
+) -> dt.datetime | None:
     """An RFC 3339 instant in UTC with whole milliseconds, or None.
 
-    A time without a zone is UTC; a date alone is its midnight.
+    A time without a zone is UTC, unless `zoned` gives it one; a date alone is its midnight.
     """
     found = DATETIME.fullmatch(text)
     if found is None:
@@ -40,10 +42,11 @@ def parse_datetime(text: str) -> dt.datetime | None:
         return None if day is None else midnight(day)
     date, minutes, seconds, fraction, zone = found.groups()
     micros = (fraction or ".0")[1:4].ljust(3, "0")  # finer than a millisecond is truncated
-    offset = "+00:00" if zone is None or zone in "Zz" else zone
+    local = zone is None and zoned is not None
+    offset = "" if local else "+00:00" if zone is None or zone in "Zz" else zone
     try:
         value = dt.datetime.fromisoformat(f"{date}T{minutes}{seconds or ':00'}.{micros}000{offset}")
-        return value.astimezone(dt.UTC)
+        return (zoned(value) if zoned and local else value).astimezone(dt.UTC)
     except (ValueError, OverflowError):
         return None
 

@@ -96,12 +96,18 @@ class ProposedSchema:
 def infer(
     files: Mapping[str, str] | Sequence[str], options: Options | None = None
 ) -> ProposedSchema:
-    """Propose a schema for files: paths, or type names with paths.
+    """Propose a schema for files: paths, or type names with paths. `pipeline` is a pipeline file that loads them.
 
-    >>> infer({})
-    Traceback (most recent call last):
-    omnigraph.errors.OptionInvalid: there are no files to read
-      = help: The message names the argument and what it accepts.
+    >>> from omnigraph import infer
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> file = Path(mkdtemp(), "people.csv")
+    >>> _ = file.write_text("name,age\\nAda,36\\n")
+    >>> print(infer([str(file)]).schema, end="")
+    node Person {
+      name: String @key
+      age: I64
+    }
     """
     named = files.items() if isinstance(files, Mapping) else [(None, path) for path in files]
     if not named:

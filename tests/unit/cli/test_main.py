@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import omnigraph
 from omnigraph.cli.exits import EXIT_CODES, MEANINGS
 from omnigraph.cli.main import main
 from omnigraph.errors import Kind
@@ -254,6 +258,41 @@ def test_all_files_of_a_type_are_loaded_as_the_options_say(
     form = ["--delimiter", ";", "--column-names", "name, age", "--null-text", "-"]
     assert main(["load", "--store", store, *files, *form]) == 0
     assert "2 nodes of 1 type" in capsys.readouterr().out
+
+
+def test_a_load_says_what_null_cells_and_times_without_a_zone_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, file = str(tmp_path / "graph"), tmp_path / "visits.parquet"
+    (tmp_path / "s.pg").write_text("node Visit { name: String @key  at: DateTime?  note: String? }")
+    assert main(["init", store, "--schema", str(tmp_path / "s.pg")]) == 0
+    given = {"name": ["a"], "at": [dt.datetime(2025, 7, 1, 12)], "note": ["loud"]}
+    pq.write_table(pa.table(given), file)
+    load = ["load", "--store", store, "--data", f"Visit={file}"]
+    assert main(load) == 1
+    assert "--assume-timezone Europe/Rome" in capsys.readouterr().err
+    assert main([*load, "--assume-timezone", "Middle/Earth"]) == 1
+    assert "no time zone 'Middle/Earth'" in capsys.readouterr().err
+    assert main([*load, "--assume-timezone", "Europe/Rome"]) == 0
+    text = "match { $v: Visit } return { $v.at as at, $v.note as note }"
+    loaded = {"at": dt.datetime(2025, 7, 1, 10, tzinfo=dt.UTC), "note": "loud"}
+    assert list(omnigraph.open(store).query(text)) == [loaded]
+    pq.write_table(pa.table({"name": ["a"], "note": pa.nulls(1, pa.string())}), file)
+    assert main([*load, "--nulls", "keep"]) == 0
+    assert list(omnigraph.open(store).query(text)) == [loaded]
+    assert main(load) == 0
+    assert list(omnigraph.open(store).query(text)) == [loaded | {"note": None}]
+
+
+def test_python_runs_the_package_as_the_command_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "omnigraph", "version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"omnigraph {omnigraph.__version__}\n"
+
+
+def test_everything_the_package_offers_can_be_imported() -> None:
+    assert {name for name in omnigraph.__all__ if getattr(omnigraph, name) is None} == set()
 
 
 def test_doctor_says_what_is_installed_and_what_for(cli: Cli) -> None:

@@ -17,8 +17,25 @@ import pytest
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.diagnostics import LanguageError
 from omnigraph.model.types import INTEGER_RANGES
+from omnigraph.write.input.options import Options
+from omnigraph.write.input.problems import InputInvalid
 
-from .doors import JSON_DOORS, PYTHON_DOORS, Door, cell, default, literal, served, table
+from . import doors
+from .doors import (
+    JSON_DOORS,
+    PYTHON_DOORS,
+    Door,
+    cell,
+    default,
+    lines,
+    literal,
+    many_lines,
+    other_lines,
+    record,
+    row,
+    served,
+    table,
+)
 from .spellings import CELLS, JSON, PYTHON, REFUSED, Case
 
 NUMBERS = ("I32", "U32", "I64", "U64", "F32", "F64")
@@ -71,6 +88,28 @@ def _has_default(case: Case) -> bool:
 def test_what_only_python_holds(cases: list[Case], tmp_path: Path) -> None:
     for case, door in product(cases, PYTHON_DOORS):
         check(door, case, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "door",
+    [record, row, lines, many_lines, other_lines, table, cell],
+    ids=lambda door: door.__name__,
+)
+def test_a_load_may_name_the_zone_of_times_without_one(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doors, "OPTIONS", Options(assume_timezone="Europe/Rome"))
+    for text, utc in (
+        ("2020-07-01T12:00:00", "2020-07-01T10:00:00Z"),
+        ("2020-01-01 12:00", "2020-01-01T11:00:00Z"),
+        ("2020-07-01T12:00:00Z", "2020-07-01T12:00:00Z"),
+        ("2020-07-01T12:00:00+05:00", "2020-07-01T07:00:00Z"),
+        ("2020-07-01", "2020-07-01T00:00:00Z"),
+    ):
+        assert door("DateTime", text, tmp_path) == door("DateTime", utc, tmp_path), text
+    for twice_or_never in ("2020-10-25T02:30:00", "2020-03-29T02:30:00"):
+        with pytest.raises(InputInvalid, match="a time that happens once in Europe/Rome"):
+            door("DateTime", twice_or_never, tmp_path)
 
 
 # --- columns of Arrow have types -----------------------------------------------------------------------------------

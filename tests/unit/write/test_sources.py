@@ -347,10 +347,46 @@ def test_date_times_without_a_zone_are_refused_unless_one_is_assumed(graph: Grap
     table = pa.table({"name": ["ann"], "seen": pa.array([naive])})
     records = [{"type": "Person", "data": {"name": "ann", "seen": naive}}]
     for source in ({"Person": table}, records):
-        with pytest.raises(InputInvalid, match="assume_timezone"):
+        with pytest.raises(InputInvalid, match="time zone") as refused:
             graph.load(source)
+        assert refused.value.help_on("python").endswith("Options(assume_timezone='Europe/Rome')")
+        assert refused.value.help_on("cli").endswith("--assume-timezone Europe/Rome")
         graph.load(source, options=Options(assume_timezone="Europe/Rome"))
         assert rows(graph, "Person")[0]["seen"] == dt.datetime(2020, 1, 1, 11, tzinfo=dt.UTC)
+
+
+def test_the_index_of_a_data_frame_is_a_column_if_it_has_a_name(graph: Graph) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"name": ["ann", "bob"], "age": [40, 7]})
+    graph.load({"Person": frame.set_index("name")})
+    assert [(r["name"], r["age"]) for r in rows(graph, "Person")] == [("ann", 40), ("bob", 7)]
+    graph.load({"Person": frame[frame["age"] < 10].assign(age=8)})
+    assert [r["age"] for r in rows(graph, "Person")] == [40, 8]
+    with pytest.raises(OptionInvalid, match="both the index and a column are named name"):
+        graph.load({"Person": frame.set_index("name", drop=False)})
+    with pytest.raises(InputInvalid, match="Person has no property 'place'"):
+        graph.load({"Person": frame.rename_axis("place")})
+    with pytest.raises(OptionInvalid, match="a pandas Series is not a table"):
+        graph.load({"Person": frame["name"]})
+
+
+def test_the_nulls_of_pandas_are_null(graph: Graph) -> None:
+    pandas = pytest.importorskip("pandas")
+    missing = {"name": "ann", "age": pandas.NA, "seen": pandas.NaT}
+    for source in ([{"type": "Person", "data": missing}], {"Person": [missing]}):
+        graph.load({"Person": [{"name": "ann", "age": 3, "seen": "2020-01-01T00:00:00Z"}]})
+        graph.load(source)
+        [ann] = rows(graph, "Person")
+        assert (ann["age"], ann["seen"]) == (None, None)
+    text = "query q($a: I32?, $s: DateTime?) { match { $p: Person } return { $a as a, $s as s } }"
+    given = {"a": pandas.NA, "s": pandas.NaT}
+    assert list(graph.query(text, given)) == [{"a": None, "s": None}]
+
+
+def test_only_zones_that_exist_are_assumed() -> None:
+    for name in ("Rome", "+02:00", "../UTC", ""):
+        with pytest.raises(OptionInvalid, match="there is no time zone"):
+            Options(assume_timezone=name)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

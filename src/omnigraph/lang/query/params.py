@@ -14,7 +14,7 @@ from omnigraph.lang.query.scope import RESERVED_PARAM
 from omnigraph.model.instants import EPOCH
 from omnigraph.model.types import PropType
 from omnigraph.values.misfit import Misfit
-from omnigraph.values.reading import ReadingContext, read_value
+from omnigraph.values.reading import ReadingContext, is_missing, read_value
 from omnigraph.values.spelling import whole_millis
 
 BOUND = ReadingContext(
@@ -71,7 +71,7 @@ def _missing(param: ir.ParamDecl, given: Mapping[str, Any], query: ir.Query) -> 
 
 
 def _bound(param: ir.ParamDecl, value: Any) -> Any:
-    if value is None and param.type.nullable:
+    if (value is None or is_missing(value)) and param.type.nullable:
         return None
     if isinstance(param.type, ir.TemporalValue):
         from omnigraph.values.temporal.kinds import from_python

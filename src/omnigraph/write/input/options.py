@@ -19,12 +19,19 @@ BLOB_ALLOW = "OMNIGRAPH_BLOB_ALLOW"
 
 @frozen
 class CsvFormat:
-    """How the cells of CSV files are written."""
+    """How the cells of CSV files are written.
 
-    delimiter: str | None = None  # by the ending of the file: a tab for .tsv, else a comma
-    quote: str = '"'  # empty if cells are never quoted
-    names: tuple[str, ...] = ()  # of the columns, if the file has no header line
-    null_text: str = ""  # the text of an unquoted cell without a value
+    - `delimiter`: between cells; by default a tab in `.tsv` files, a comma in others
+    - `quote`: around cells; empty if there is none
+    - `names`: of the columns, if the file has no header line
+    - `null_text`: the text of an unquoted cell without a value
+    - `encoding`: of the file
+    """
+
+    delimiter: str | None = None
+    quote: str = '"'
+    names: tuple[str, ...] = ()
+    null_text: str = ""
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
@@ -48,23 +55,34 @@ def _allowed_prefixes() -> tuple[str, ...]:
 
 @frozen
 class Options:
-    """The options of a load that concern reading."""
+    """The options of a load that concern reading.
 
-    nulls: str = "clear"  # a null cell of a table clears the stored value, or keeps it
-    assume_timezone: str | None = None  # of date-times without one, in tables
-    # Names in a table's file, and the properties they fill; empty (""): left out.
+    - `nulls`: a null cell of a table clears the stored value (`clear`) or keeps it (`keep`)
+    - `assume_timezone`: the zone of date-times without one, such as `Europe/Rome`
+    - `columns`: pairs of a name in a table's file and the property it fills; `""` leaves the column out
+    - `csv`: how CSV files are written
+    - `repeats`: what happens to several rows of one id
+    - `quarantine`: a new file for rows that cannot be loaded; without one, a load with such rows is rejected
+    - `failures_max`: how many rows may go there; with more, the load is rejected
+    - `compatible`: unknown properties are ignored, and values of another kind become null
+    - `blob_allow`: addresses below which blobs are fetched; by default those in `OMNIGRAPH_BLOB_ALLOW`
+    - `line_bytes_max`, `line_structure_max`: bounds of a line: its bytes, and its `{ } [ ] , :` outside texts
+    - `block_bytes`: how much of a file is read at once
+    - `unpacked_bytes_max`: a bound of the rows of a Parquet or Arrow file from outside
+    """
+
+    nulls: str = "clear"
+    assume_timezone: str | None = None
     columns: tuple[tuple[str, str], ...] = ()
     csv: CsvFormat = CsvFormat()
     blob_allow: tuple[str, ...] = field(default_factory=_allowed_prefixes)
     line_bytes_max: int = 32 << 20
-    line_structure_max: int = 131_072  # of { } [ ] , : outside texts, in one line
+    line_structure_max: int = 131_072
     block_bytes: int = 8 << 20
-    compatible: bool = False  # unknown properties are ignored, values of another kind become null
-    repeats: Repeats = AS_IT_IS  # how several rows with one id are handled
-    # A new file for rows that cannot be loaded; without one, a load with such rows is rejected.
+    compatible: bool = False
+    repeats: Repeats = AS_IT_IS
     quarantine: str | None = None
-    failures_max: int | None = None  # rows that may go there; with more, the load is rejected
-    # Of the rows of a Parquet or Arrow file from outside.
+    failures_max: int | None = None
     unpacked_bytes_max: int | None = None
 
     def __post_init__(self) -> None:
@@ -72,6 +90,11 @@ class Options:
             raise OptionInvalid("failures_max needs a quarantine, and must not be negative")
         if self.nulls not in ("clear", "keep"):
             raise OptionInvalid(f"nulls= is 'clear' or 'keep', not {self.nulls!r}")
+        if self.assume_timezone is not None and not _is_zone(self.assume_timezone):
+            raise OptionInvalid(
+                f"there is no time zone {self.assume_timezone!r}",
+                help="Name one of the IANA database, such as Europe/Rome or UTC.",
+            )
 
     @property
     def context(self) -> ReadingContext:
@@ -84,6 +107,16 @@ class Options:
             return _read(address)
         wanted = f"{EXPECTED[Scalar.BLOB]}, or an address under {BLOB_ALLOW}"
         raise unfit(wanted, address, rule="blob_address")
+
+
+def _is_zone(name: str) -> bool:
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        return False
+    return True
 
 
 def _is_under(address: str, prefix: str) -> bool:
@@ -103,7 +136,5 @@ def _read(address: str) -> bytes:
 
 
 def placed(misfit: Misfit, name: str, kind: PropType) -> Misfit:
-    """A misfit of a property, with a hint for loads."""
-    if misfit.rule == "timezone":
-        misfit.message += "; set it with assume_timezone="
+    """A misfit of a property."""
     return misfit.at(f"'{name}'", kind, name)

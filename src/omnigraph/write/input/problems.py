@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from omnigraph.errors import Kind, OmnigraphError, Violation
+from omnigraph.values.misfit import NO_ZONE
 
 PROBLEMS_MAX = 100
+ZONE_HELPS: dict[str, Any] = {
+    "help": "Say in which zone such times are: --assume-timezone Europe/Rome",
+    "python_help": "Say in which zone such times are: options=Options(assume_timezone='Europe/Rome')",
+}
 
 
 class InputInvalid(OmnigraphError):
@@ -48,7 +53,8 @@ class Problems:
         """Raise if there were errors."""
         if self.found:
             self.found.sort(key=lambda problem: (problem.file or "", problem.line or 0))
-            raise InputInvalid(_summary(self.found), details=_details(self.found))
+            helps = ZONE_HELPS if any(p.rule == NO_ZONE for p in self.found) else {}
+            raise InputInvalid(_summary(self.found), details=_details(self.found), **helps)
 
 
 class Gathered(Problems):

@@ -352,7 +352,7 @@ def as_arrow(source: Any) -> pa.Table | None:
         return pa.Table.from_batches([source])
     package = type(source).__module__.partition(".")[0]
     if package == "pandas":
-        return pa.Table.from_pandas(source, preserve_index=False)
+        return _of_pandas(source)
     if package == "pyspark":
         raise OptionInvalid("a Spark DataFrame is loaded with engine='spark'")
     if hasattr(source, "__arrow_c_stream__"):
@@ -360,6 +360,24 @@ def as_arrow(source: Any) -> pa.Table | None:
     if hasattr(source, "to_table"):  # a dataset
         return source.to_table()
     return None
+
+
+def _of_pandas(source: Any) -> pa.Table:
+    """A data frame. An index with a name holds data, like a column; one without is a number of rows."""
+    if not hasattr(source, "columns"):
+        raise OptionInvalid(
+            f"a pandas {type(source).__name__} is not a table", help="Make one with to_frame()."
+        )
+    named = [name for name in source.index.names if name is not None]
+    both = [str(name) for name in named if name in source.columns]
+    if both:
+        raise OptionInvalid(
+            f"both the index and a column are named {', '.join(both)}",
+            help="Leave one out: reset_index(drop=True)",
+        )
+    return pa.Table.from_pandas(
+        source.reset_index(level=named) if named else source, preserve_index=False
+    )
 
 
 # --- files -------------------------------------------------------------------------------------------------------
