@@ -32,12 +32,14 @@ from omnigraph.outcomes import LoadResult
 from omnigraph.remote import transport
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.remote.transport import NotServed
+from omnigraph.server.settings import Bounds
 from omnigraph.storage.retry import Retry
-from omnigraph.wire.answers import ChangeOutput, LoadOutput
+from omnigraph.wire.answers import ChangeOutput, CommitsOutput, LoadOutput
 from omnigraph.wire.requests import LoadRequest
 from omnigraph.write.input.problems import InputInvalid
 from tests.server import world as worlds
 from tests.server.world import PEOPLE, TOKENS, World
+from tests.support.people import folded
 
 ADD = "query add($name: String) { insert Person { name: $name } }"
 
@@ -85,6 +87,29 @@ def test_reading_gives_what_a_local_graph_gives(pair: tuple[RemoteGraph, Graph])
     at = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
     assert remote.query(PEOPLE, at=at).rows == mine.rows
     assert remote.query(PEOPLE, explain=True).explain().to_json()
+
+
+def test_a_long_history_is_read_in_pages(tmp_path: Path) -> None:
+    """Writes that were published together stay together, and none is left out or told twice."""
+    server, graphs = worlds.build(tmp_path, Bounds(threads_max=4, commits_max=4))
+    local = graphs["alpha"]
+    for number in range(3):
+        local.mutate(ADD, {"name": f"alone {number}"}, actor="one")
+        statements = [f'insert Person {{ name: "{number} {other}" }}' for other in "ab"]
+        assert len(folded(local, *statements)) == 2
+    with worlds.listening(server) as address:
+        remote = RemoteGraph(f"{address}/graphs/alpha", TOKENS["admin"])
+        for wanted in (
+            {"limit": None},
+            {"limit": 7},
+            {"limit": 3},
+            {"limit": None, "actor": "one"},
+        ):
+            assert remote.log(**wanted) == local.log(**wanted), wanted
+        first = remote._http.json(CommitsOutput, "GET", "/commits", query={}, safe=True)
+        told = [commit.id for commit in local.log(limit=None)]
+        assert [commit.graph_commit_id for commit in first.commits] == told[:3]
+        assert told[3:5] == [f"{first.next}.1", f"{first.next}.0"], "they share a commit"
 
 
 def test_writing_gives_what_a_local_graph_gives(pair: tuple[RemoteGraph, Graph]) -> None:

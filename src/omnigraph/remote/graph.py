@@ -21,7 +21,7 @@ from omnigraph.branch import BlockOptions, MutateStep, Step, Written, outcome_of
 from omnigraph.errors import OmnigraphError, OptionInvalid, TableNotFound
 from omnigraph.graph import Graph
 from omnigraph.model.limits import DEFAULT
-from omnigraph.outcomes import LoadResult, MergeResult, MutateResult
+from omnigraph.outcomes import CommitLog, LoadResult, MergeResult, MutateResult
 from omnigraph.policy.questions import Action
 from omnigraph.read.blobs import Blob
 from omnigraph.read.export import PART_ROWS, Exported, ExportFolder, ExportPart, ending
@@ -44,6 +44,7 @@ from omnigraph.storage import metrics
 from omnigraph.verbs import VERBS, Description
 from omnigraph.wire.answers import (
     ChangeOutput,
+    CommitsOutput,
     ConflictOutput,
     DiffOutput,
     PermissionsOutput,
@@ -330,6 +331,17 @@ def _state(graph: RemoteGraph, given: Given) -> RemoteSnapshot:
     return _snapshot(graph, VERBS["snapshot"], {name: given.get(name) for name in ("branch", "at")})
 
 
+def _log(graph: RemoteGraph, verb: Description, given: Given) -> CommitLog:
+    """As many pages as it takes: a server bounds each of them."""
+    limit, commits = given["limit"], CommitLog()
+    while True:
+        found: CommitsOutput = _answered(graph, verb, dict(given))
+        commits += found.value()
+        if found.next is UNSET:
+            return commits
+        given |= {"at": found.next, "limit": None if limit is None else limit - len(commits)}
+
+
 def _blob(graph: RemoteGraph, _: Description, given: Given) -> Blob:
     state = _state(graph, given)
     kinds = [kind for kind, name in state.rows if name == given["type"]]
@@ -453,6 +465,7 @@ SENT: dict[str, Callable[[RemoteGraph, Description, Given], Any]] = {
     "query_many": _query_many,
     "mutate": _mutate,
     "snapshot": _snapshot,
+    "log": _log,
     "blob": _blob,
     "changes": _changes,
     "diff": _diff,

@@ -21,6 +21,7 @@ from omnigraph.merge.diff import Diff, RowDiff
 from omnigraph.model.instants import micros_of, time_of
 from omnigraph.outcomes import (
     Commit,
+    CommitLog,
     EntityChange,
     EntityHistory,
     LoadResult,
@@ -118,10 +119,13 @@ def commit_of(given: CommitOutput | None) -> Commit | None:
 
 
 class CommitsOutput(msgspec.Struct, frozen=True):
-    commits: list[CommitOutput]
+    """`next` is where to read on (`at`), if a bound of the server ended the answer."""
 
-    def value(self) -> list[Commit]:
-        return [commit.value() for commit in self.commits]
+    commits: list[CommitOutput]
+    next: str | UnsetType = UNSET
+
+    def value(self) -> CommitLog:
+        return CommitLog(commit.value() for commit in self.commits)
 
 
 class Named(msgspec.Struct, frozen=True):

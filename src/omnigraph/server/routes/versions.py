@@ -7,15 +7,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
-from omnigraph.errors import CommitNotFound, CommitPruned, OmnigraphError, OptionInvalid
+from omnigraph.core import layout
+from omnigraph.errors import (
+    CommitNotFound,
+    CommitPruned,
+    LimitExceeded,
+    OmnigraphError,
+    OptionInvalid,
+)
 from omnigraph.graph import Graph
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.model.instants import micros_of
 from omnigraph.outcomes import Commit, MergeConflicts, MergeResult
 from omnigraph.policy.guard import Need
 from omnigraph.policy.questions import Action
-from omnigraph.server.errors import merge_summary, within
+from omnigraph.server.errors import exceeded, merge_summary, within
 from omnigraph.server.request import Answer, HttpCall, committed
 from omnigraph.server.routes.about import may
 from omnigraph.wire.answers import (
@@ -119,18 +127,41 @@ def set_retention(call: HttpCall) -> Answer:
 
 
 def list_commits(call: HttpCall) -> Answer:
-    """The commits that led to a branch's head, newest first."""
+    """The commits that led to a branch's head, newest first; `next` is where to read on, if there are too many."""
     request: CommitsQuery = call.query
-    limit = call.bounds.commits_max if request.limit is None else request.limit
+    most, wanted = call.bounds.commits_max, request.limit
+    is_bounded = wanted is None or wanted > most
     found = call.graph.log(
         request.branch or "main",
-        min(limit, call.bounds.commits_max),
+        most + 1 if is_bounded else wanted,
         request.actor,
         request.kind,
         at=request.at,
         maintenance=request.maintenance,
     )
-    return Answer(CommitsOutput([CommitOutput.of(commit) for commit in found]))
+    page, following = _cut(found, most) if is_bounded else (found, None)
+    shown = [CommitOutput.of(commit) for commit in page]
+    return Answer(CommitsOutput(shown, UNSET if following is None else following))
+
+
+def _cut(found: list[Commit], most: int) -> tuple[list[Commit], str | None]:
+    """A page, and where the next one begins: writes that share a commit stay together."""
+    if len(found) <= most:
+        return found, None
+    following = _shared(found[most])
+    page = [commit for commit in found[:most] if _shared(commit) != following]
+    if not page:
+        raise LimitExceeded(
+            f"more than {most} writes share a commit",
+            details=exceeded("commits_max", most, len(found)),
+        )
+    return page, following
+
+
+def _shared(commit: Commit) -> str:
+    """The commit a write was published by, alone or with others."""
+    chain, number, _ = layout.parse_commit_id(commit.id)
+    return layout.commit_id(chain, number)
 
 
 def get_commit(call: HttpCall) -> Answer:
