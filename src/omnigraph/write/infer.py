@@ -38,6 +38,7 @@ ROWS_MAX = 1_000_000  # of a table, read
 SAMPLE_ROWS = 1_000  # that rule out most types
 CANDIDATES = (Scalar.BOOL, Scalar.I64, Scalar.F64, Scalar.DATE, Scalar.DATETIME)
 PADDED = r"^-?0[0-9]"  # a text like 007 is not a number
+ZONE = r"([Zz]|[+-][0-9]{2}:?[0-9]{2})$"
 ENDS = (("from", "to"), ("src", "dst"), ("source", "target"))
 PLAIN = re.compile(r"[A-Za-z_][\w./*-]*")
 YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
@@ -57,6 +58,7 @@ class ColumnGuess:
     optional: bool
     values: pa.Array = field(repr=False, compare=False)  # as texts, for comparisons
     unique: bool = False
+    lacks_zone: bool = False  # date-times of which some have no time zone
 
     def declared(self) -> str:
         """The property as a schema writes it."""
@@ -186,7 +188,15 @@ def _column(column: str, values: pa.Array, taken: set[str]) -> ColumnGuess:
         known.cast(pa.string()) if not is_list(known.type) else known.slice(0, 0).cast(pa.string())
     )
     unique = bool(len(values)) and not values.null_count and len(pc.unique(texts)) == len(values)
-    return ColumnGuess(column, name, _type_of(known), values.null_count > 0, texts, unique)
+    kind = _type_of(known)
+    unzoned = kind == str(Scalar.DATETIME) and _lacks_zone(known.type, texts)
+    return ColumnGuess(column, name, kind, values.null_count > 0, texts, unique, unzoned)
+
+
+def _lacks_zone(kind: pa.DataType, texts: pa.StringArray) -> bool:
+    if at.is_timestamp(kind):
+        return kind.tz is None
+    return not pc.all(pc.match_substring_regex(texts, ZONE), min_count=0).as_py()
 
 
 def _type_of(values: pa.Array) -> str:
@@ -320,7 +330,7 @@ def _edge_name(table: TableGuess, column: ColumnGuess) -> str:
 
 
 def _pipeline(tables: Sequence[TableGuess], references: Mapping[str, Sequence[Reference]]) -> str:
-    lines = ["graph: GRAPH", "mode: merge", "sources:"]
+    lines = ["graph: GRAPH", "mode: merge", *_zone(tables), "sources:"]
     for table in tables:
         lines += [f"  - path: {_yaml(table.path)}"]
         if table.is_json:
@@ -329,6 +339,17 @@ def _pipeline(tables: Sequence[TableGuess], references: Mapping[str, Sequence[Re
         lines.append("    rows:")
         lines += _rows(table, references[table.name])
     return "\n".join(lines) + "\n"
+
+
+def _zone(tables: Sequence[TableGuess]) -> Iterator[str]:
+    """Times without a zone have to be given one, which only whoever knows the files can say."""
+    files = [_file_name(table.path) for table in tables if any(c.lacks_zone for c in table.columns)]
+    if files:
+        yield f"assume_timezone: UTC  # times in {', '.join(files)} have no zone: name the right one"
+
+
+def _file_name(path: str) -> str:
+    return " ".join(Path(path.rstrip("/")).name.split())
 
 
 def _rows(table: TableGuess, references: Sequence[Reference]) -> Iterator[str]:

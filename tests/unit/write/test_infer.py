@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 
@@ -120,3 +121,24 @@ def test_names_are_as_asked_for_and_records_name_themselves(shop: Path) -> None:
     Path("records.jsonl").write_text('{"type": "Person", "data": {"name": "Ada"}}\n')
     with pytest.raises(OmnigraphError, match="name their types themselves"):
         infer(["records.jsonl"])
+
+
+def test_times_without_a_zone_are_told_and_load_in_the_zone_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noon = dt.datetime(2025, 7, 1, 12)
+    pq.write_table(pa.table({"name": ["a"], "at": [noon]}), "visits.parquet")
+    Path("trips.csv").write_text("name,at\nb,2025-07-01 12:00\n")
+    Path("calls.csv").write_text("name,at\nc,2025-07-01T12:00Z\nd,2025-07-01T12:00+02:00\n")
+    found = infer(["visits.parquet", "trips.csv", "calls.csv"])
+    zone = "assume_timezone: UTC  # times in visits.parquet, trips.csv have no zone"
+    assert zone in found.pipeline
+    assert "assume_timezone" not in infer(["calls.csv"]).pipeline
+    graph = omnigraph.init(tmp_path / "graph", schema=found.schema)
+    file = Path("all.yaml")
+    file.write_text(found.pipeline.replace("GRAPH", graph.uri).replace("UTC", "Europe/Rome"))
+    assert main(["pipeline", "run", str(file), "--engine", "local"]) == 0
+    for name, hour in (("Visit", 10), ("Trip", 10)):
+        [row] = omnigraph.open(graph.uri).query(f"match {{ $x: {name} }} return {{ $x.at as at }}")
+        assert row["at"] == dt.datetime(2025, 7, 1, hour, tzinfo=dt.UTC)

@@ -350,7 +350,9 @@ def test_date_times_without_a_zone_are_refused_unless_one_is_assumed(graph: Grap
         with pytest.raises(InputInvalid, match="time zone") as refused:
             graph.load(source)
         assert refused.value.help_on("python").endswith("Options(assume_timezone='Europe/Rome')")
-        assert refused.value.help_on("cli").endswith("--assume-timezone Europe/Rome")
+        assert refused.value.help_on("cli").startswith(
+            "Say in which zone such times are: --assume-timezone"
+        )
         graph.load(source, options=Options(assume_timezone="Europe/Rome"))
         assert rows(graph, "Person")[0]["seen"] == dt.datetime(2020, 1, 1, 11, tzinfo=dt.UTC)
 

@@ -12,7 +12,7 @@ from omnigraph.values.misfit import NO_ZONE
 
 PROBLEMS_MAX = 100
 ZONE_HELPS: dict[str, Any] = {
-    "help": "Say in which zone such times are: --assume-timezone Europe/Rome",
+    "help": "Say in which zone such times are: --assume-timezone Europe/Rome, or assume_timezone in a pipeline file",
     "python_help": "Say in which zone such times are: options=Options(assume_timezone='Europe/Rome')",
 }
 
