@@ -46,7 +46,7 @@ TEXTS = WIDE | {Scalar.DATE, Scalar.DATETIME}  # that are written as texts outsi
 
 def to_column(values: Column, kind: PropType, context: ReadingContext = ALONE) -> Column:
     """The values as a column of the type; `Misfit` names the first value that does not fit, with its row."""
-    if at.is_null(values.type):
+    if at.is_null(values.type) or not len(values):
         return pa.nulls(len(values), arrow_type(kind))
     values = _decoded(values)
     if not isinstance(values, pa.ChunkedArray):
@@ -125,10 +125,19 @@ def is_list(kind: pa.DataType) -> bool:
 def _decoded(values: Column) -> Column:
     """Dictionaries and extension types as their plain values."""
     if at.is_dictionary(values.type):
+        if at.is_string_view(values.type.value_type):  # as polars has them; Arrow cannot cast them
+            values = _with_plain_words(values)
         return values.cast(values.type.value_type)
     if isinstance(values.type, pa.BaseExtensionType):
         return values.cast(values.type.storage_type)
     return values
+
+
+def _with_plain_words(values: Column) -> Column:
+    if isinstance(values, pa.Array):
+        return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
+    kind = pa.dictionary(values.type.index_type, pa.string())
+    return pa.chunked_array([_with_plain_words(chunk) for chunk in values.chunks], kind)
 
 
 def _array(values: pa.Array, kind: PropType, context: ReadingContext) -> pa.Array:

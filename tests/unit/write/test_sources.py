@@ -372,6 +372,26 @@ def test_the_index_of_a_data_frame_is_a_column_if_it_has_a_name(graph: Graph) ->
         graph.load({"Person": frame["name"]})
 
 
+def test_what_is_no_table_is_an_error_of_the_input(graph: Graph) -> None:
+    pandas = pytest.importorskip("pandas")
+    twice = pandas.DataFrame([["ann", "bob"]], columns=["name", "name"])
+    mixed = pandas.DataFrame({"name": ["ann", "bob"], "age": [1, "x"]})
+    for frame, why in ((twice, "Duplicate column names"), (mixed, "column age")):
+        with pytest.raises(InputInvalid, match=why):
+            graph.load({"Person": frame})
+
+
+def test_words_of_polars_and_tables_without_rows_are_read(graph: Graph) -> None:
+    polars = pytest.importorskip("polars")
+    names = polars.Series(["ann", "bob", "ann"], dtype=polars.Categorical).unique(
+        maintain_order=True
+    )
+    graph.load({"Person": polars.DataFrame({"name": names, "age": [1, 2]})})
+    assert [(r["name"], r["age"]) for r in rows(graph, "Person")] == [("ann", 1), ("bob", 2)]
+    graph.load({"Person": pa.table({"name": pa.array([], pa.float64())})})
+    assert len(rows(graph, "Person")) == 2
+
+
 def test_the_nulls_of_pandas_are_null(graph: Graph) -> None:
     pandas = pytest.importorskip("pandas")
     missing = {"name": "ann", "age": pandas.NA, "seen": pandas.NaT}

@@ -375,9 +375,12 @@ def _of_pandas(source: Any) -> pa.Table:
             f"both the index and a column are named {', '.join(both)}",
             help="Leave one out: reset_index(drop=True)",
         )
-    return pa.Table.from_pandas(
-        source.reset_index(level=named) if named else source, preserve_index=False
-    )
+    rows = source.reset_index(level=named) if named else source
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as bad:
+        why = "; ".join(map(str, bad.args))
+        raise InputInvalid(f"the data frame cannot be read as a table: {why}") from None
 
 
 # --- files -------------------------------------------------------------------------------------------------------
