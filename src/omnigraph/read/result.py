@@ -18,6 +18,14 @@ from omnigraph.read.explain import Explanation, Trace
 from omnigraph.read.rows import Rows
 from omnigraph.values.spelling import to_json
 
+# The types of pandas that hold whole numbers and nulls; its usual ones would make floats of them.
+WITH_NULLS = {
+    pa.int32(): "Int32Dtype",
+    pa.int64(): "Int64Dtype",
+    pa.uint32(): "UInt32Dtype",
+    pa.uint64(): "UInt64Dtype",
+}
+
 DRAWN_ROWS_MAX = 300  # that notebooks look at for entities to draw
 BATCH_ROWS = 65_536
 
@@ -161,9 +169,14 @@ class Result:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> Any:
-        """The result as a pandas DataFrame."""
-        package("pandas")
-        return self.to_arrow().to_pandas()
+        """The result as a pandas DataFrame. Whole numbers beside nulls have the types of pandas that hold both."""
+        pandas, table = package("pandas"), self.to_arrow()
+        frame = table.to_pandas()
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if column.type in WITH_NULLS and column.null_count:
+                kind = getattr(pandas, WITH_NULLS[column.type])()
+                frame[name] = column.to_pandas(types_mapper={column.type: kind}.get)
+        return frame
 
     def to_polars(self) -> Any:
         """The result as a polars DataFrame."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import json
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import omnigraph
 from omnigraph.errors import OmnigraphError
 from omnigraph.read import result as result_module
 from omnigraph.values.spelling import to_json
@@ -121,6 +123,23 @@ def test_pandas_and_polars_get_the_columns(graph: Graph) -> None:
     )
     assert found.to_pandas()["n"].tolist() == ["ann", "bob"]
     assert found.to_polars()["s"].to_list() == [1.5, float("inf")]
+
+
+def test_whole_numbers_beside_nulls_stay_whole_in_pandas() -> None:
+    schema = "node P { name: String @key  n: I64?  u: U64?  i: I32?  f: F64? }"
+    graph = omnigraph.init(f"memory://{uuid.uuid4()}", schema=schema)
+    graph.load(
+        {"P": [{"name": "a", "n": 2**60 + 1, "u": 2**64 - 1, "i": 7, "f": 0.5}, {"name": "b"}]}
+    )
+    found = graph.query(
+        "match { $p: P } return { $p.n as n, $p.u as u, $p.i as i, $p.f as f } order { $p.name }"
+    )
+    frame = found.to_pandas()
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "UInt64", "Int32", "float64"]
+    assert [frame[name].tolist()[0] for name in "nui"] == [2**60 + 1, 2**64 - 1, 7]
+    assert frame.isna().iloc[1].all()
+    one = graph.query('match { $p: P { name: "a" } } return { $p.n as n }').to_pandas()
+    assert str(one.dtypes["n"]) == "int64", "without nulls as ever"
 
 
 def test_a_missing_package_is_named(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
