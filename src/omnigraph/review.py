@@ -61,6 +61,7 @@ class ProposalNotReady(OmnigraphError):
 
     code, kind = "proposal_not_ready", Kind.DENIED
     default_help = "`omnigraph review NUMBER` shows what is missing."
+    python_help = "g.proposal(number) shows what is missing."
 
 
 class OwnApproval(OmnigraphError):

@@ -78,6 +78,7 @@ class ProposalMoved(OmnigraphError):
 
     code, kind = "proposal_moved", Kind.CONFLICT
     default_help = "Look at the proposal again: `omnigraph review NUMBER`."
+    python_help = "Look at the proposal again: g.proposal(number)."
 
 
 class ProposalExists(OmnigraphError):

@@ -57,6 +57,7 @@ class TooManyFailures(OmnigraphError):
 
     code, kind = "too_many_failures", Kind.INVALID
     default_help = "Nothing was changed. Fix the input, or allow more with --max-failures."
+    python_help = "Nothing was changed. Fix the input, or allow more with Options(failures_max=N)."
 
 
 def refuse_too_many(rows: int, options: Options) -> None:
