@@ -50,7 +50,9 @@ class NotServed(OmnigraphError):
 
     code, kind = "not_served", Kind.INVALID
     default_help = "Run the command on the store itself, with --store."
-    python_help = "Open the store itself, with omnigraph.open(its path or s3://… address), if you may."
+    python_help = (
+        "Open the store itself, with omnigraph.open(its path or s3://… address), if you may."
+    )
 
 
 @frozen
