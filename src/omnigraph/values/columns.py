@@ -30,7 +30,9 @@ from omnigraph.values.reading import (
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 UTC_MICROS = pa.timestamp("us", tz="UTC")
+LOCAL_MICROS = pa.timestamp("us")
 MILLIS = pa.timestamp("ms", tz="UTC")
+RULES_END_MICROS = 2_114_380_800_000_000  # 2037: Arrow applies no summer time to the years after it
 CHUNK_BYTES_MAX = 1 << 30  # an Arrow string or list column of one chunk holds at most 2 GiB
 MISFIT_BLOCK_ROWS = 1_024  # read again for each value in them that does not fit
 DAYS = (-719_162, 2_932_896)  # 0001-01-01 to 9999-12-31
@@ -41,6 +43,7 @@ COMMON = {
     Scalar.DATETIME: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$",
 }
+LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
 TEXTS = WIDE | {Scalar.DATE, Scalar.DATETIME}  # that are written as texts outside text files, too
 
 
@@ -66,7 +69,7 @@ def text_column(cells: Column, kind: PropType, context: ReadingContext = ALONE) 
         return to_column(cells, kind, context)
     texts = one_array(cells)
     if kind.is_plain:
-        return _from_texts(texts, kind, lambda text: read_text(text, kind, context))
+        return _from_texts(texts, kind, lambda text: read_text(text, kind, context), context)
     return _one_by_one(texts.to_pylist(), kind, lambda text: read_text(text, kind, context))
 
 
@@ -162,7 +165,9 @@ def _scalars(values: pa.Array, scalar: Scalar, context: ReadingContext) -> pa.Ar
         case _ if is_text(values.type):
             kind = PropType(scalar)
             if scalar in TEXTS:
-                return _from_texts(values, kind, lambda text: read_value(text, kind, context))
+                return _from_texts(
+                    values, kind, lambda text: read_value(text, kind, context), context
+                )
             if scalar in FLOATS:
                 return column_of(values.to_pylist(), kind, context)
             raise _of_type(values, scalar)
@@ -233,8 +238,9 @@ def _datetime(values: pa.Array, context: ReadingContext) -> pa.Array:
     kind = PropType(Scalar.DATETIME)
     if at.is_timestamp(values.type):
         coarser = values.type.unit != "ns"  # only nanoseconds are truncated
-        zoned = values if values.type.tz is not None else _zoned(values, context)
-        done = _cast(zoned, UTC_MICROS, kind, safe=coarser)
+        if values.type.tz is None:
+            return _zoned(_cast(values, LOCAL_MICROS, kind, safe=coarser), kind, context)
+        done = _cast(values, UTC_MICROS, kind, safe=coarser)
     elif at.is_date(values.type):
         done = _cast(_cast(values, pa.timestamp("us"), kind), UTC_MICROS, kind)
     elif at.is_integer(values.type):
@@ -256,13 +262,28 @@ def _moments(values: pa.Array) -> pa.Array:
     return pa.array(numbers - rest, pa.int64(), mask=nulls).cast(UTC_MICROS)
 
 
-def _zoned(values: pa.Array, context: ReadingContext) -> pa.Array:
+def _zoned(local: pa.Array, kind: PropType, context: ReadingContext) -> pa.Array:
+    """The moments of times without a zone."""
     if context.timezone is None:
         raise Misfit("expected date-times with a time zone, got some without", rule=NO_ZONE)
+    _refuse_outside(local.cast(pa.int64()), MICROS, EXPECTED[Scalar.DATETIME])
+    done = _in_zone(local, context.timezone)
+    return (
+        _one_by_one(local.to_pylist(), kind, lambda value: read_value(value, kind, context))
+        if done is None
+        else _moments(done)
+    )
+
+
+def _in_zone(local: pa.Array, zone: str) -> pa.Array | None:
+    """The same as Arrow computes them; None if a time is twice or never there, or after the rules Arrow knows."""
+    latest = pc.max(local.cast(pa.int64())).as_py()
+    if zone != "UTC" and latest is not None and latest >= RULES_END_MICROS:
+        return None
     try:
-        return pc.assume_timezone(values, context.timezone)
-    except (pa.ArrowInvalid, ValueError) as bad:
-        raise Misfit(str(bad)) from None
+        return pc.assume_timezone(local, zone).cast(UTC_MICROS)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _blob(values: pa.Array, context: ReadingContext) -> pa.Array:
@@ -276,12 +297,15 @@ def _blob(values: pa.Array, context: ReadingContext) -> pa.Array:
     raise _of_type(values, Scalar.BLOB)
 
 
-def _from_texts(values: pa.Array, kind: PropType, read: Callable[[str], Any]) -> pa.Array:
+def _from_texts(
+    values: pa.Array, kind: PropType, read: Callable[[str], Any], context: ReadingContext
+) -> pa.Array:
     """Texts as values: as a column if Arrow reads them as `read` does, else one by one."""
     values = values.cast(pa.string())
     common = COMMON.get(kind.scalar)
-    if common and not pc.all(pc.match_substring_regex(values, common), min_count=0).as_py():
-        return _one_by_one(values.to_pylist(), kind, read)
+    if common and not _all_match(values, common):
+        done = _local_moments(values, context) if kind.scalar is Scalar.DATETIME else None
+        return _one_by_one(values.to_pylist(), kind, read) if done is None else done
     wanted = pa.float64() if kind.scalar in FLOATS else SCALARS[kind.scalar]
     done = _cast(values, wanted, kind, read)
     match kind.scalar:
@@ -296,6 +320,19 @@ def _from_texts(values: pa.Array, kind: PropType, read: Callable[[str], Any]) ->
         case _ if b"x" in _characters(values):  # Arrow reads hexadecimal numbers
             return _one_by_one(values.to_pylist(), kind, read)
     return done
+
+
+def _all_match(texts: pa.StringArray, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
+
+
+def _local_moments(texts: pa.StringArray, context: ReadingContext) -> pa.Array | None:
+    """Times without a zone, in the common form; None for others, and if one is twice or never in the assumed zone."""
+    if not _all_match(texts, LOCAL):
+        return None
+    local = _tried(texts, LOCAL_MICROS, safe=True)
+    done = None if local is None else _in_zone(local, context.timezone or "UTC")
+    return None if done is None else _moments(done)
 
 
 def _plainly_finite(numbers: pa.Array, texts: pa.Array) -> bool:

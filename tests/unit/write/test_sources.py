@@ -405,9 +405,23 @@ def test_the_nulls_of_pandas_are_null(graph: Graph) -> None:
     assert list(graph.query(text, given)) == [{"a": None, "s": None}]
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_column_without_a_zone_has_the_rules_of_the_zone_in_all_years(
+    graph: Graph, unit: str
+) -> None:
+    """Arrow alone knows no summer time after 2037."""
+    given = [dt.datetime(2040, 7, 1, 12), None, dt.datetime(1960, 7, 1, 12)]
+    table = pa.table({"name": ["ann", "bob", "cy"], "seen": pa.array(given, pa.timestamp(unit))})
+    graph.load({"Person": table}, options=Options(assume_timezone="Europe/Rome"))
+    assert [row["seen"] and row["seen"].hour for row in rows(graph, "Person")] == [10, None, 11]
+    twice = pa.table({"name": ["ann", "bob"], "seen": [given[0], dt.datetime(2020, 10, 25, 2, 30)]})
+    with pytest.raises(InputInvalid, match=r"line 2: .* happens once in Europe/Rome"):
+        graph.load({"Person": twice}, options=Options(assume_timezone="Europe/Rome"))
+
+
 def test_only_zones_that_exist_are_assumed() -> None:
     for name in ("Rome", "+02:00", "../UTC", ""):
-        with pytest.raises(OptionInvalid, match="there is no time zone"):
+        with pytest.raises(OptionInvalid, match=r"unknown time zone|not an offset"):
             Options(assume_timezone=name)
 
 

@@ -21,7 +21,7 @@ from omnigraph.model.frozen import frozen
 from omnigraph.model.types import PropType, Scalar
 from omnigraph.values.misfit import Misfit, described
 from omnigraph.values.reading import ReadingContext, read_value
-from omnigraph.write.input.options import Options, placed
+from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
 
 RESERVED = words.RESERVED | {"_tombstone"}
@@ -207,7 +207,7 @@ def _field(
     except Misfit as misfit:
         if misfit.wrong_kind and options.compatible:
             return None
-        raise placed(misfit, prop.name, prop.type) from None
+        raise misfit.at(f"'{prop.name}'", prop.type, prop.name) from None
 
 
 def known_property(name: str, kind: NodeOrEdgeType) -> Property:

@@ -22,7 +22,7 @@ from omnigraph.model.frozen import frozen
 from omnigraph.values.columns import text_column
 from omnigraph.values.misfit import Misfit
 from omnigraph.write.input.exact import known_property
-from omnigraph.write.input.options import Options, placed
+from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Problems
 
@@ -154,6 +154,6 @@ def _column(
     try:
         one = text_column(pa.array([value.text], pa.string()), prop.type, options.context)
     except Misfit as misfit:
-        raise placed(misfit, prop.name, prop.type) from None
+        raise misfit.at(f"'{prop.name}'", prop.type, prop.name) from None
     one = one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one
     return {prop.name: one.take(pa.array([0] * rows, pa.int64()))}

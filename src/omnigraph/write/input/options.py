@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from omnigraph.errors import OmnigraphError, OptionInvalid
 from omnigraph.model.frozen import frozen
-from omnigraph.model.types import PropType, Scalar
+from omnigraph.model.types import Scalar
 from omnigraph.values.misfit import Misfit, unfit
 from omnigraph.values.reading import EXPECTED, ReadingContext
 from omnigraph.write.repeats import AS_IT_IS, Repeats
@@ -90,11 +90,8 @@ class Options:
             raise OptionInvalid("failures_max needs a quarantine, and must not be negative")
         if self.nulls not in ("clear", "keep"):
             raise OptionInvalid(f"nulls= is 'clear' or 'keep', not {self.nulls!r}")
-        if self.assume_timezone is not None and not _is_zone(self.assume_timezone):
-            raise OptionInvalid(
-                f"there is no time zone {self.assume_timezone!r}",
-                help="Name one of the IANA database, such as Europe/Rome or UTC.",
-            )
+        if self.assume_timezone is not None:
+            _check_zone(self.assume_timezone)
 
     @property
     def context(self) -> ReadingContext:
@@ -109,14 +106,15 @@ class Options:
         raise unfit(wanted, address, rule="blob_address")
 
 
-def _is_zone(name: str) -> bool:
-    from zoneinfo import ZoneInfo
+def _check_zone(name: str) -> None:
+    from omnigraph.values.temporal.kinds import TemporalInvalid
+    from omnigraph.values.temporal.zones import is_zone
 
     try:
-        ZoneInfo(name)
-    except (LookupError, ValueError, OSError):
-        return False
-    return True
+        if not is_zone(name):
+            raise OptionInvalid(f"assume_timezone is the name of a zone, not an offset: {name!r}")
+    except TemporalInvalid as bad:
+        raise OptionInvalid(bad.message, help=bad.help) from None
 
 
 def _is_under(address: str, prefix: str) -> bool:
@@ -133,8 +131,3 @@ def _read(address: str) -> bytes:
         return read_bytes(address)
     except OmnigraphError as failure:
         raise Misfit(f"expected an address that can be read: {failure}") from failure
-
-
-def placed(misfit: Misfit, name: str, kind: PropType) -> Misfit:
-    """A misfit of a property."""
-    return misfit.at(f"'{name}'", kind, name)

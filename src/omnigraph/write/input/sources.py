@@ -27,7 +27,7 @@ from omnigraph.write.input.input_files import InputFile, input_files
 from omnigraph.write.input.json_lines import JsonLines, opened
 from omnigraph.write.input.lines import PAD, LineBlock
 from omnigraph.write.input.mapping import Mapped, RowMapping, Sources, Wide, shape_of
-from omnigraph.write.input.options import Options, placed
+from omnigraph.write.input.options import Options
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import Problems
 from omnigraph.write.input.records import LineFormat, read_blocks
@@ -373,4 +373,4 @@ def _spelt(name: str, value: Any, options: Options) -> Any:
     try:
         return spelt(value, options.context)
     except Misfit as misfit:
-        raise placed(misfit, name, DATETIME) from None
+        raise misfit.at(f"'{name}'", DATETIME, name) from None

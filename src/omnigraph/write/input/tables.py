@@ -27,7 +27,7 @@ from omnigraph.values.misfit import Misfit
 from omnigraph.values.reading import ReadingContext
 from omnigraph.write.input.exact import did_you_mean, known_property
 from omnigraph.write.input.files import COMPRESSIONS, open_file
-from omnigraph.write.input.options import CsvFormat, Options, placed
+from omnigraph.write.input.options import CsvFormat, Options
 from omnigraph.write.input.parts import InputPart
 from omnigraph.write.input.problems import InputInvalid, Problems
 from omnigraph.write.input.unpacking import (
@@ -277,8 +277,10 @@ def _property(values: Column, prop: Property, options: Options, convert: Convert
     except Misfit as misfit:
         if misfit.row is not None:
             every = misfits(values, lambda some: convert(some, prop.type, options.context))
-            misfit.others = (placed(m, prop.name, prop.type) for m in islice(every, 1, None))
-        raise placed(misfit, prop.name, prop.type) from None
+            misfit.others = (
+                m.at(f"'{prop.name}'", prop.type, prop.name) for m in islice(every, 1, None)
+            )
+        raise misfit.at(f"'{prop.name}'", prop.type, prop.name) from None
 
 
 def _check_valid(values: Column, name: str) -> None:
